@@ -172,7 +172,7 @@ func fetchedCheckpoints(t *testing.T, p *page) {
 	s.places["/mnt/checkpoints"] = filepath.Join(t.TempDir(), "fetched")
 	auditor := call(t, "keys", "create", "acme", "aud", "auditor", "--config", h.config)
 	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+auditor)
-	if out := s.runBlock(t, p, "audit-keep"); !strings.Contains(out, "Whole") || !strings.Contains(out, "Signed up to") {
+	if out := s.runBlock(t, p, "audit-keep"); !strings.Contains(out, "Valid") || !strings.Contains(out, "Signed up to") {
 		t.Errorf("%s", out)
 	}
 }

@@ -62,7 +62,7 @@ func TestAuditRunbook(t *testing.T) {
 	h, live, kept := signing(t)
 	s := h.shell()
 	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+live.Token, "ACCOUNT=acme", "CHECKPOINTS="+kept)
-	for block, word := range map[string]string{"audit-look": `"items":[]`, "audit-verify": "Whole", "audit-compare": "agree"} {
+	for block, word := range map[string]string{"audit-look": `"items":[]`, "audit-verify": "Valid", "audit-compare": "agree"} {
 		if out := s.runBlock(t, p, block); !strings.Contains(out, word) {
 			t.Errorf("%s does not print %q:\n%s", block, word, out)
 		}

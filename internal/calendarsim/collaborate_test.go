@@ -66,7 +66,7 @@ func (s *simulation) answerClarification(a *modelRequest, number int) {
 		return
 	}
 	defer e.calls.Done()
-	agent := desk.From{Actor: desk.Actor{ID: "agent", Kind: desk.ActorAgent}, Via: "season"}
+	agent := desk.From{Actor: desk.Actor{ID: "agent", Kind: desk.ActorAgent}, Via: "calendarsim"}
 	s.applyCommand(e, a, desk.AnswerClarification{From: agent, Number: number, Answer: "because"}, func(time.Time) {})
 }
 

@@ -68,7 +68,7 @@ func (s *simulation) viewRequest(e *instance, p *person, a *modelRequest) (reque
 }
 
 func (s *simulation) from(p *person) desk.From {
-	return desk.From{Actor: desk.PersonActor(p.name, desk.AuthSSO), Via: "season"}
+	return desk.From{Actor: desk.PersonActor(p.name, desk.AuthSSO), Via: "calendarsim"}
 }
 
 // applyCommand sends a command that does not decide. If it is accepted, the model applies it too. A
@@ -131,7 +131,7 @@ func (s *simulation) request(a *modelRequest, seen requestView, w submission) ex
 	body, _ := json.Marshal(value)
 	s.clicks++
 	return executor.RunRequest{
-		Account: account, StateKey: a.run.key, ResumeID: fmt.Sprintf("click-%d", s.clicks), Actor: w.who, Via: "season", Auth: desk.AuthSSO,
+		Account: account, StateKey: a.run.key, ResumeID: fmt.Sprintf("click-%d", s.clicks), Actor: w.who, Via: "calendarsim", Auth: desk.AuthSSO,
 		Targets: map[string]executor.Answer{a.id: {Value: body, Shown: seen.digest}},
 	}
 }

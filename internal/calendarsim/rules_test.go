@@ -15,7 +15,7 @@ const account = "acme"
 
 // rulesText is the policy of the executors. The model has the same rules in Go: see requirementOf.
 const rulesText = `
-version: season
+version: calendarsim
 default: ask
 defaults:
   ask: {groups: [{from: ["group:ops"]}], separation_of_duties: [requester], deadline: 72h, route: wall, editable: ["/note"]}

@@ -94,7 +94,7 @@ func (s *simulation) at(t time.Time, do func()) {
 func runSimulation(t *testing.T, seed uint64, requests, days int, where func(*testing.T) storage) (total int) {
 	t.Helper()
 	k := where(t)
-	set, err := policy.Load("season.yaml", []byte(rulesText), policy.Options{})
+	set, err := policy.Load("policy.yaml", []byte(rulesText), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

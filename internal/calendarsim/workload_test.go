@@ -49,7 +49,7 @@ type reply struct {
 	Text string `json:"text"`
 }
 
-var inquiries = fermata.NewKind[inquiry, reply]("season-inquiry")
+var inquiries = fermata.NewKind[inquiry, reply]("calendarsim-inquiry")
 
 // agent returns the provider of all executors.
 func agent(t *testing.T, s *sink) provider.Provider {

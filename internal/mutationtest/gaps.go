@@ -33,7 +33,7 @@ var gaps = []gap{
 		swap(`context.WithoutCancel(ctx)`, `ctx`), "./executor/...", "TestI4|TestStop|TestCancel"},
 		"The context of an effect ends while the effect runs. Its end must still be recorded."},
 	{mutant{"I5", "memory-withdrawn-refused", "In the memory store, a withdrawn interrupt is answered.",
-		ignore(1), "./store/memory", "TestStore/Runs/Decide_SaysWhyNot"},
+		ignore(1), "./store/memory", "TestStore/Runs/Decide_ReturnsTheReason"},
 		"Decide on an interrupt that an execution has withdrawn, of a live run. The result must be Gone."},
 	{mutant{"I17", "memory-one-live-run", "In the memory store, two runs of one state key are live.",
 		condFalse, "./store/memory", "TestStore/Runs/Create"},

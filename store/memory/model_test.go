@@ -214,9 +214,9 @@ func (s *world) actions() []action {
 	add(false, "the clock is looked at", func(s *world) { s.tables.expire(at, time.Time{}, 1, nil) })
 	switch {
 	case r.Status == store.StatusParked && s.inDoubt():
-		add(false, "somebody looks what happened", func(s *world) { s.reconcile() })
+		add(false, "a person checks the target", func(s *world) { s.reconcile() })
 	case r.Status == store.StatusParked: // before that, the run could be retried and parked again forever
-		add(false, "somebody wants it to be tried again", func(s *world) {
+		add(false, "an operator retries", func(s *world) {
 			if _, err := s.tables.retry(at, "a", r.ID, store.Writes{}); err != nil {
 				panic(err)
 			}

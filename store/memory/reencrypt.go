@@ -77,20 +77,20 @@ func (r *Store) Reencrypt(ctx context.Context, after string, limit int, reseal f
 		batch = batch[:limit]
 		next = base64.RawURLEncoding.EncodeToString([]byte(batch[limit-1].key))
 	}
-	anew := make(map[string]replacement)
+	replacements := make(map[string]replacement)
 	for _, s := range batch {
 		fresh, err := reseal(s.SealedValue)
 		if err != nil {
 			return "", err
 		}
 		if fresh != nil {
-			anew[s.key] = replacement{from: s.Data, to: fresh}
+			replacements[s.key] = replacement{from: s.Data, to: fresh}
 		}
 	}
 	_, err = update(ctx, r, func(*tables, time.Time) (struct{}, error) {
 		for _, s := range r.sealedSlots() {
 			//mutate:memory-reencryption-compares
-			if change, ok := anew[s.key]; ok && bytes.Equal(s.Data, change.from) {
+			if change, ok := replacements[s.key]; ok && bytes.Equal(s.Data, change.from) {
 				s.set(change.to)
 			}
 		}

@@ -50,7 +50,7 @@ var forbiddenDocumentWrites = []forbiddenWrite{
 var allowedDocumentWrites = map[string]string{
 	"document":                  documentRow(`'new', 1`),
 	"changed document":          `UPDATE papers SET revision = revision + 1, facts = '{}', next_at = now(), body = NULL WHERE id = 'due'`,
-	"other bytes of a document": `UPDATE papers SET body = 'anew' WHERE id = 'due'`,
+	"other bytes of a document": `UPDATE papers SET body = 'other' WHERE id = 'due'`,
 	"document of a missing run": `INSERT INTO papers (id, revision, account, kind, run, created_at, updated_at) VALUES ('x', 1, 'acme', 'k', 'over', now(), now()); DELETE FROM papers WHERE id = 'x'`,
 	"decision with its request": immediateConstraints + `UPDATE papers SET revision = revision + 1 WHERE id = 'due'; ` + decision(`due`, `verdict`, `'reject'`),
 	"expiry without a change":   immediateConstraints + decision(`due`, `verdict`, `'expire'`, `source`, `'clock'`, `resume`, `NULL`, `decided_at`, `'infinity'`),

@@ -87,7 +87,7 @@ var forbiddenWrites = []forbiddenWrite{
 	// I2: an accepted decision is never lost.
 	{"decided without a verdict", "verdict_exactly_when_decided", `UPDATE interrupts SET state = 'decided' WHERE id = 'open'`},
 	{"verdict that is not decided", "verdict_exactly_when_decided", `UPDATE interrupts SET verdict = 'approve', final = 'action-open' WHERE id = 'open'`},
-	{"decision of nobody", "verdict_exactly_when_decided", decision(`open`, `verdict`, `'reject'`, `decided_by`, `NULL`)},
+	{"decision without an actor", "verdict_exactly_when_decided", decision(`open`, `verdict`, `'reject'`, `decided_by`, `NULL`)},
 	{"decision of a person without a resume", "receipt_for_a_person", decision(`open`, `verdict`, `'reject'`, `resume`, `NULL`)},
 	{"decision of a person without a receipt", "decided_with_a_receipt", decision(`open`, `verdict`, `'reject'`, `resume`, `'never'`)},
 	{"decision with the receipt of another", "decided_with_a_receipt", decision(`open`, `verdict`, `'reject'`, `decided_by`, `'bob'`)},
@@ -383,13 +383,13 @@ func TestConstraints_AllowedWritesPass(t *testing.T) {
 		"next event":                            `INSERT INTO events (account, run, number, kind, interrupt, at) VALUES ('acme', 'busy', 99, 'decided', '', now())`,
 		"events of a run that has ended":        `DELETE FROM events WHERE run = 'over' AND number = 1`,
 		// Sealed values may be re-encrypted.
-		"other bytes of an input":         `UPDATE runs SET input = 'anew' WHERE run = 'busy'`,
-		"other bytes of a run's outcome":  `UPDATE runs SET outcome = 'anew' WHERE run = 'over'`,
-		"other bytes of a question":       `UPDATE interrupts SET data = 'anew' WHERE id = 'yes' AND data IS NOT NULL`,
-		"other bytes of an answer":        `UPDATE interrupts SET answer = 'anew' WHERE id = 'yes'`,
-		"other bytes of a receipt":        `UPDATE effects SET receipt = 'anew' WHERE number = 2`,
-		"other bytes of a resume outcome": `UPDATE resumes SET outcome = 'anew' WHERE id = '0'`,
-		"other bytes of a value":          `UPDATE once SET value = 'anew'`,
+		"other bytes of an input":         `UPDATE runs SET input = 'other' WHERE run = 'busy'`,
+		"other bytes of a run's outcome":  `UPDATE runs SET outcome = 'other' WHERE run = 'over'`,
+		"other bytes of a question":       `UPDATE interrupts SET data = 'other' WHERE id = 'yes' AND data IS NOT NULL`,
+		"other bytes of an answer":        `UPDATE interrupts SET answer = 'other' WHERE id = 'yes'`,
+		"other bytes of a receipt":        `UPDATE effects SET receipt = 'other' WHERE number = 2`,
+		"other bytes of a resume outcome": `UPDATE resumes SET outcome = 'other' WHERE id = '0'`,
+		"other bytes of a value":          `UPDATE once SET value = 'other'`,
 	} {
 		wantAllowed(t, s, name, write)
 	}

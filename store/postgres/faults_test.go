@@ -264,7 +264,7 @@ func TestOpen_MissingPrivilegesReturnErrDenied(t *testing.T) {
 	}
 	denied("no schema and no privilege to create one")
 	mustSave(t, mustOpen(t, connString, Config{}), 0, "kept")
-	denied("somebody else's schema")
+	denied("schema of another user")
 	owner, role := raw(t, connString), raw(t, restricted).Config().User
 	mustExec(t, owner, `GRANT USAGE ON SCHEMA fermata TO `+role, `GRANT SELECT ON ALL TABLES IN SCHEMA fermata TO `+role)
 	s := mustOpen(t, restricted, Config{})
@@ -322,7 +322,7 @@ func TestErrors_MapServerCodes(t *testing.T) {
 	} {
 		reported := &pgconn.PgError{Severity: "ERROR", Code: state, Message: "what the server says"}
 		if got := classify(fmt.Errorf("wrapped: %w", reported)); got != want {
-			t.Errorf("%s stands for %v; want %v", state, got, want)
+			t.Errorf("%s is classified as %v; want %v", state, got, want)
 		}
 		err := wrap("save to", "app.fermata", reported)
 		if !errors.Is(err, reported) || !strings.HasPrefix(err.Error(), "postgres: save to app.fermata: ") {

@@ -18,7 +18,7 @@ import (
 
 // pauseDocumentsSQL pauses the slow Store after it has changed a document or added an audit line.
 const pauseDocumentsSQL = `
-CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT OR UPDATE ON fermata.papers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause();
+CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT OR UPDATE ON fermata.documents DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause();
 CREATE CONSTRAINT TRIGGER pause_line AFTER INSERT ON fermata.audit DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`
 
 func newDocumentRace(t *testing.T) *race {
@@ -29,8 +29,8 @@ func newDocumentRace(t *testing.T) *race {
 }
 
 // writesOf returns an audit line and documents.
-func writesOf(act string, papers ...store.DocumentChange) store.Writes {
-	return store.Writes{Documents: papers, Audit: [][]byte{fmt.Appendf(nil, `{"type":%q}`, act)}}
+func writesOf(act string, documents ...store.DocumentChange) store.Writes {
+	return store.Writes{Documents: documents, Audit: [][]byte{fmt.Appendf(nil, `{"type":%q}`, act)}}
 }
 
 func requestChange(id string, base int64) store.DocumentChange {
@@ -221,7 +221,7 @@ func TestI12_KilledServerLeavesNoChangeWithoutAuditLine(t *testing.T) {
 	t.Parallel() // it has its own server
 	cluster := pgtest.Start(t)
 	s := mustOpen(t, cluster.Database(t), Config{})
-	amended := make(chan struct{})
+	written := make(chan struct{})
 	var amending sync.WaitGroup
 	for n := range people {
 		amending.Go(func() {
@@ -234,27 +234,27 @@ func TestI12_KilledServerLeavesNoChangeWithoutAuditLine(t *testing.T) {
 					}
 					return
 				}
-				amended <- struct{}{}
+				written <- struct{}{}
 			}
 		})
 	}
 	go func() {
 		amending.Wait()
-		close(amended)
+		close(written)
 	}()
 	acknowledged := 0
-	for range amended {
+	for range written {
 		if acknowledged++; acknowledged == enough {
 			cluster.Kill(t)
 		}
 	}
 	cluster.Restart(t)
-	papers, err := s.Documents(t.Context(), "acme", "notice", store.DocumentFilter{Limit: 1000})
-	if err != nil || len(papers) < acknowledged {
-		t.Fatalf("%d papers, %d were acknowledged: %v", len(papers), acknowledged, err)
+	documents, err := s.Documents(t.Context(), "acme", "notice", store.DocumentFilter{Limit: 1000})
+	if err != nil || len(documents) < acknowledged {
+		t.Fatalf("%d documents, %d were acknowledged: %v", len(documents), acknowledged, err)
 	}
 	lines := verifiedAudit(t, s, "acme")
-	for _, p := range papers {
+	for _, p := range documents {
 		named := 0
 		for _, line := range lines {
 			if bytes.HasSuffix(line.Raw, fmt.Appendf(nil, `"type":%q}`, p.ID)) {
@@ -265,8 +265,8 @@ func TestI12_KilledServerLeavesNoChangeWithoutAuditLine(t *testing.T) {
 			t.Errorf("%s has %d lines", p.ID, named)
 		}
 	}
-	if len(lines) != len(papers) {
-		t.Errorf("%d lines for %d papers", len(lines), len(papers))
+	if len(lines) != len(documents) {
+		t.Errorf("%d lines for %d documents", len(lines), len(documents))
 	}
 }
 
@@ -274,30 +274,30 @@ func TestI12_KilledServerLeavesNoChangeWithoutAuditLine(t *testing.T) {
 // then the run is gone, or the document is deleted with it.
 func TestI15_DocumentDoesNotOutliveItsRun(t *testing.T) {
 	late := store.Writes{Documents: []store.DocumentChange{{Kind: "vote", ID: "v", Run: "r"}}}
-	for name, forgetFirst := range map[string]bool{"forgotten first": true, "written first": false} {
+	for name, deleteFirst := range map[string]bool{"deleted first": true, "written first": false} {
 		t.Run(name, func(t *testing.T) {
 			r := newRace(t)
 			mustExec(t, r.conn, `
-CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT ON fermata.papers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`)
+CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT ON fermata.documents DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`)
 			mustExec(t, r.conn, `
 CREATE CONSTRAINT TRIGGER pause_forget AFTER DELETE ON fermata.runs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`)
 			if _, err := r.fast.EndExecution(t.Context(), fixture.CreateRun(t, r.fast, "r"), store.ExecutionEnd{Status: store.StatusCompleted}); err != nil {
 				t.Fatal(err)
 			}
-			var forgotten, amended error
+			var deleted, written error
 			forget := func(s *Store) func() {
-				return func() { forgotten = s.DeleteRun(t.Context(), "acme", "r", store.Writes{}) }
+				return func() { deleted = s.DeleteRun(t.Context(), "acme", "r", store.Writes{}) }
 			}
-			amend := func(s *Store) func() { return func() { amended = s.CommitWrites(t.Context(), "acme", late) } }
+			amend := func(s *Store) func() { return func() { written = s.CommitWrites(t.Context(), "acme", late) } }
 			want := error(nil)
-			if forgetFirst {
+			if deleteFirst {
 				r.between(forget(r.slow), amend(r.fast))
 				want = store.ErrNotFound
 			} else {
 				r.between(amend(r.slow), forget(r.fast))
 			}
-			if forgotten != nil || !errors.Is(amended, want) {
-				t.Errorf("forgotten: %v, written: %v", forgotten, amended)
+			if deleted != nil || !errors.Is(written, want) {
+				t.Errorf("deleted: %v, written: %v", deleted, written)
 			}
 			if left, err := r.fast.Documents(t.Context(), "acme", "vote", store.DocumentFilter{}); err != nil || len(left) != 0 {
 				t.Errorf("left are %+v, %v", left, err)

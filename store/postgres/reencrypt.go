@@ -82,19 +82,19 @@ func (s *Store) Reencrypt(ctx context.Context, after string, limit int, reseal f
 	if err != nil {
 		return "", err
 	}
-	anew := make([][]byte, len(values))
+	replacement := make([][]byte, len(values))
 	for i, v := range values {
-		if anew[i], err = reseal(v.SealedValue); err != nil {
+		if replacement[i], err = reseal(v.SealedValue); err != nil {
 			return "", err
 		}
 	}
 	for i, v := range values {
-		if anew[i] == nil {
+		if replacement[i] == nil {
 			continue
 		}
 		digest := sha256.Sum256(v.Data)
 		var t txn
-		t.queue(sealedColumns[v.position.column].write, v.position.number, v.position.key, digest[:], anew[i])
+		t.queue(sealedColumns[v.position.column].write, v.position.number, v.position.key, digest[:], replacement[i])
 		if err := s.update(ctx, "re-encrypt a value in", &t); err != nil {
 			return "", err
 		}

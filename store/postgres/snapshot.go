@@ -57,17 +57,17 @@ func (s *Store) RunSnapshot(ctx context.Context, account, stateKey string, own s
 	if len(rows) == 0 {
 		return store.RunSnapshot{}, store.ErrNotFound
 	}
-	stands := store.RunSnapshot{Run: rows[0].run, ReadAt: rows[0].at}
+	snapshot := store.RunSnapshot{Run: rows[0].run, ReadAt: rows[0].at}
 	for _, row := range rows {
 		if row.interrupt.ID != "" {
-			stands.Open = append(stands.Open, row.interrupt)
+			snapshot.Open = append(snapshot.Open, row.interrupt)
 		}
 		if row.request.Revision > 0 {
-			stands.Documents = append(stands.Documents, row.request)
+			snapshot.Documents = append(snapshot.Documents, row.request)
 		}
 	}
 	if own := rows[0].runDocument; own.Revision > 0 {
-		stands.Documents = append(stands.Documents, own)
+		snapshot.Documents = append(snapshot.Documents, own)
 	}
-	return stands, nil
+	return snapshot, nil
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/fermata-go/fermata/store/postgres"
 )
 
-// BenchmarkLoad loads the same checkpoint in turn from PostgreSQL and through Redis. It reports the time of both, and two ratios of
-// the load through Redis to that from PostgreSQL: of the time, and of the work that PostgreSQL's process has with it (on Linux).
-// The bytes cannot be compressed, like everything that is sealed.
+// BenchmarkLoad loads the same checkpoint alternately from PostgreSQL and through Redis. It reports
+// both times, and two ratios of the load through Redis to the one from PostgreSQL: the time, and
+// the CPU time of PostgreSQL's process (on Linux). The bytes are not compressible, like sealed
+// values.
 func BenchmarkLoad(b *testing.B) {
 	connString := pgtest.New(b)
 	inner := mustOpen(b, connString, postgres.Config{MaxConns: 1})
@@ -45,12 +46,12 @@ func BenchmarkLoad(b *testing.B) {
 			if direct.work > 0 {
 				b.ReportMetric(float64(through.work)/float64(direct.work), "of-the-work")
 			}
-			b.ReportMetric(0, "ns/op") // that of both together says nothing
+			b.ReportMetric(0, "ns/op") // the sum of both is meaningless
 		})
 	}
 }
 
-// BenchmarkSave reports what a save costs without and with Redis, and the ratio.
+// BenchmarkSave reports the cost of a save without and with Redis, and the ratio.
 func BenchmarkSave(b *testing.B) {
 	inner := mustOpen(b, pgtest.New(b), postgres.Config{})
 	s := mustNew(b, inner, mustClient(b, redistest.Start(b).URL()), Config{Timeout: waitTimeout})
@@ -79,7 +80,7 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// cost is what loads have taken: time, and work of PostgreSQL.
+// cost is the cost of loads: elapsed time, and CPU time of PostgreSQL.
 type cost struct{ time, work time.Duration }
 
 func (c *cost) add(b *testing.B, from store.Checkpoints, key store.Key, work func() time.Duration) {
@@ -92,8 +93,8 @@ func (c *cost) add(b *testing.B, from store.Checkpoints, key store.Key, work fun
 	c.work += work() - before
 }
 
-// serverWork returns a function that says how long the processes of PostgreSQL which serve a database were on a processor; 0 if the
-// system does not say.
+// serverWork returns a function that returns the CPU time of the PostgreSQL processes of a
+// database; 0 if it is unknown.
 func serverWork(b *testing.B, connString string) func() time.Duration {
 	b.Helper()
 	conn, err := pgx.Connect(b.Context(), connString)

@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// maxFailures is how many failures in a row it takes until Redis is left alone.
+// maxFailures is the number of consecutive failures that opens the breaker.
 const maxFailures = 3
 
-// breaker decides whether Redis is asked at all, so that one that is away does not cost every call its timeout.
+// breaker is a circuit breaker: while Redis is unavailable, calls do not wait for its timeout.
 //
 //	        maxFailures in a row
-//	asking ──────────────────────▶ away ◀──────────┐
-//	   ▲                             │ pause over  │ failure, or no answer
+//	closed ──────────────────────▶ open ◀──────────┐
+//	   ▲                             │ pause over  │ failure, or no reply
 //	   │           success           ▼             │ for another pause
-//	   └───────────────────────── one call tries ──┘
+//	   └──────────────────────── one call probes ──┘
 type breaker struct {
 	pause time.Duration
 
 	mu       sync.Mutex
-	failures int       // in a row
-	until    time.Time // when one call may try, once there are maxFailures
+	failures int       // consecutive
+	until    time.Time // the time of the next probe, once there are maxFailures
 }
 
-// allow says whether to ask Redis now. Who was allowed to must report how it went, unless it cannot tell.
+// allow reports whether to call Redis now. A caller that was allowed must report the result, unless
+// it is unknown.
 func (b *breaker) allow(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -33,18 +34,18 @@ func (b *breaker) allow(now time.Time) bool {
 	if now.Before(b.until) {
 		return false
 	}
-	b.until = now.Add(b.pause) // the others wait for this one
+	b.until = now.Add(b.pause) // the others wait for this probe
 	return true
 }
 
-// away says whether allow would say no.
+// isOpen reports whether allow would return false.
 func (b *breaker) isOpen(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.failures >= maxFailures && now.Before(b.until)
 }
 
-// succeeded reports whether Redis is back.
+// succeeded reports whether the breaker closes now.
 func (b *breaker) succeeded() (back bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +54,7 @@ func (b *breaker) succeeded() (back bool) {
 	return back
 }
 
-// failed reports whether Redis is left alone from now on, and was not before.
+// failed reports whether the breaker opens now.
 func (b *breaker) failed(now time.Time) (gone bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

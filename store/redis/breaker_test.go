@@ -16,7 +16,7 @@ func TestBreaker_OneCallProbesAfterEachPause(t *testing.T) {
 	asks := func(when string, want bool) {
 		t.Helper()
 		if away, allow := b.isOpen(now), b.allow(now); away == want || allow != want {
-			t.Errorf("%s: away %t, allow %t; want to ask: %t", when, away, allow, want)
+			t.Errorf("%s: open %t, allow %t; want call: %t", when, away, allow, want)
 		}
 	}
 	asks("at first", true)
@@ -37,17 +37,17 @@ func TestBreaker_OneCallProbesAfterEachPause(t *testing.T) {
 	asks("after it", true)
 	asks("while another tries", false)
 	now = now.Add(time.Minute)
-	asks("if that never reported", true)
+	asks("if the probe never reported", true)
 	b.failed(now)
 	asks("if it failed", false)
 	now = now.Add(time.Minute)
 	asks("after the next pause", true)
 	b.succeeded()
 	asks("if that succeeded", true)
-	asks("and everybody else", true)
+	asks("and all other calls", true)
 }
 
-// slowHook is a Redis that takes its time: for reads as told, for writes for ever.
+// slowHook is a slow Redis: reads take a given time, writes never end.
 type slowHook struct{ read time.Duration }
 
 func (s slowHook) DialHook(goredis.DialHook) goredis.DialHook {
@@ -68,7 +68,7 @@ func (s slowHook) ProcessPipelineHook(goredis.ProcessPipelineHook) goredis.Proce
 	}
 }
 
-// However often a call asks Redis, it waits for it no longer than one timeout.
+// A call waits for Redis at most one timeout, for any number of requests.
 func TestTimeout_CoversTheWholeCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 100 * time.Millisecond
@@ -80,7 +80,7 @@ func TestTimeout_CoversTheWholeCall(t *testing.T) {
 		start := time.Now()
 		wantStored(t, s, demo, parts{"a": "1"}.at(1))
 		if took := time.Since(start); took != timeout {
-			t.Errorf("a load that asks twice took %s; want %s", took, timeout)
+			t.Errorf("a load with two requests took %s; want %s", took, timeout)
 		}
 		start = time.Now()
 		mustSave(t, s, demo, 1, parts{"a": "2"}.delta())

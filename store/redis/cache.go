@@ -16,9 +16,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// cache is the side of Redis. It returns no errors: what cannot be had here is read from the store behind.
+// cache is the Redis side. It returns no errors: missing data is read from the base store.
 //
-// Each checkpoint is one hash, so that it expires and is evicted as a whole. Its fields are the parts.
+// Each checkpoint is one hash, so that it expires and is evicted as a whole. Its fields are the
+// parts.
 type cache struct {
 	client  goredis.UniversalClient
 	config  Config
@@ -27,18 +28,18 @@ type cache struct {
 	counters
 }
 
-// callBudget is one call of a Store. All that it asks of Redis has to fit into one timeout.
+// callBudget is the state of one call of a Store. All its requests to Redis share one timeout.
 type callBudget struct {
 	key       store.Key
 	remaining time.Duration
-	cleared   bool // of what was under the key and none of ours
+	cleared   bool // a foreign value under the key was deleted
 }
 
 func (c *cache) newCall(key store.Key) *callBudget {
 	return &callBudget{key: key, remaining: c.config.Timeout}
 }
 
-// away says that it is not worth asking, and counts that.
+// unavailable reports that the breaker is open, and counts that.
 func (c *cache) unavailable() bool {
 	if !c.breaker.isOpen(c.now()) {
 		return false
@@ -47,8 +48,8 @@ func (c *cache) unavailable() bool {
 	return true
 }
 
-// get returns those parts that Redis has exactly as the index says, and the names of the others. It says whether Redis has
-// answered.
+// get returns the parts that Redis has with the expected digests, and the names of the others. It
+// reports whether Redis has responded.
 func (c *cache) get(ctx context.Context, t *callBudget, index store.CheckpointDigests) (found map[string][]byte, missing []string, answered bool) {
 	found = make(map[string][]byte, len(index.Digests))
 	names, fields := make([]string, 0, len(index.Digests)), make([]string, 0, len(index.Digests))
@@ -73,7 +74,8 @@ func (c *cache) get(ctx context.Context, t *callBudget, index store.CheckpointDi
 	return found, missing, answered
 }
 
-// verified returns a value if it has the digest. Only this makes it safe to use: Redis may have lost, kept or mixed up anything.
+// verified returns a value if it has the digest. Only this makes it safe to use: Redis may have
+// lost, kept or mixed up anything.
 func (c *cache) verified(values []any, i int, digest [sha256.Size]byte) ([]byte, bool) {
 	if i >= len(values) {
 		return nil, false
@@ -92,7 +94,8 @@ func (c *cache) verified(values []any, i int, digest [sha256.Size]byte) ([]byte,
 	return data, true
 }
 
-// put writes what a save has changed. It is one transaction: a hash without an expiry would stay for ever.
+// put writes what a save has changed, in one transaction: a hash without an expiry would stay
+// forever.
 func (c *cache) put(ctx context.Context, t *callBudget, delta store.Delta) {
 	var gone []string
 	for _, name := range delta.Delete {
@@ -101,7 +104,7 @@ func (c *cache) put(ctx context.Context, t *callBudget, delta store.Delta) {
 	values := make([]any, 0, 2*len(delta.Put))
 	for _, part := range delta.Put {
 		if len(part.Data) > c.config.MaxPart {
-			gone = append(gone, c.field(part.Name)) // what may be there from before is of no use any more
+			gone = append(gone, c.field(part.Name)) // an older value is useless
 			continue
 		}
 		values = append(values, c.field(part.Name), part.Data)
@@ -125,12 +128,12 @@ func (c *cache) put(ctx context.Context, t *callBudget, delta store.Delta) {
 	})
 }
 
-// drop removes a checkpoint. If Redis is away, what it has goes with the TTL.
+// drop removes a checkpoint. If Redis is unavailable, the entry ends with its TTL.
 func (c *cache) drop(ctx context.Context, t *callBudget) {
 	c.call(ctx, t, func(ctx context.Context) error { return c.client.Unlink(ctx, c.key(t.key)).Err() })
 }
 
-// ask calls Redis, unless it is left alone, and says whether it has answered.
+// call calls Redis unless the breaker is open, and reports whether Redis has responded.
 func (c *cache) call(ctx context.Context, t *callBudget, call func(context.Context) error) bool {
 	if ctx.Err() != nil {
 		return false
@@ -151,13 +154,14 @@ func (c *cache) call(ctx context.Context, t *callBudget, call func(context.Conte
 		}
 		return true
 	case goredis.HasErrorPrefix(err, "WRONGTYPE") && !t.cleared:
-		// Something else is under the key. It says nothing of other keys; but this one would never be of use again.
+		// The key holds a foreign value. Other keys are not affected, but this one would never be
+		// usable again.
 		c.corrupt.Add(1)
 		t.cleared = true
 		c.drop(ctx, t)
 		return true
 	case isDone(ctx):
-		return false // the caller gave up, which says nothing of Redis
+		return false // the caller gave up, which says nothing about Redis
 	}
 	c.errors.Add(1)
 	if c.breaker.failed(c.now()) {
@@ -172,7 +176,8 @@ func (c *cache) log(err error) {
 	}
 }
 
-// reason is why Redis failed, for a log. Of what Redis itself says it is the code alone: behind that it may repeat what it was sent.
+// reason returns why Redis failed, for a log. Of a Redis error it returns only the code, because
+// the text may repeat what was sent.
 func reason(err error) error {
 	if said, ok := errors.AsType[goredis.Error](err); ok {
 		code, _, _ := strings.Cut(said.Error(), " ")
@@ -181,22 +186,23 @@ func reason(err error) error {
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) {
 		return err
 	}
-	return errors.New("its answer is not understood")
+	return errors.New("malformed reply")
 }
 
-// recovered is what a call of Redis comes to. The client panics at some of what is no answer of Redis.
+// recovered runs a call of Redis and converts panics: the client panics on some malformed replies.
 func recovered(ctx context.Context, call func(context.Context) error) (err error) {
 	defer recovery.Recover(&err)
 	return call(ctx)
 }
 
-// isDone says whether a context has ended. The connection learns of its deadline a moment before the context itself does.
+// isDone reports whether a context has ended. The connection may notice the deadline slightly
+// earlier than the context.
 func isDone(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// key has the same length whatever bytes name the account and the run, and two of them never the same.
+// key returns a Redis key of constant length that is unique for each account and run.
 func (c *cache) key(key store.Key) string {
 	account, run := sha256.Sum256([]byte(key.Account)), sha256.Sum256([]byte(key.Run))
 	both := sha256.Sum256(append(account[:], run[:]...))

@@ -8,17 +8,18 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// checkpoints are those of the store behind, with Redis in front of it.
+// checkpoints are the checkpoints of the base store with Redis as a cache.
 type checkpoints struct {
 	store.DigestCheckpoints
 	cache *cache
 }
 
-// maxAttempts is how often a load begins anew because somebody has saved meanwhile. Then it asks for everything at once.
+// maxAttempts is how often a load restarts because of concurrent saves. Then it reads everything
+// from the base store.
 const maxAttempts = 3
 
-// errVersionChanged says that what was read at two times does not belong together.
-var errVersionChanged = errors.New("redis: the checkpoint has changed meanwhile")
+// errVersionChanged is returned if two reads do not belong to the same version.
+var errVersionChanged = errors.New("redis: the checkpoint has changed")
 
 func (c checkpoints) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
 	if c.cache.unavailable() {
@@ -34,8 +35,8 @@ func (c checkpoints) Load(ctx context.Context, key store.Key) (store.Checkpoint,
 	return c.DigestCheckpoints.Load(ctx, key)
 }
 
-// assemble puts the checkpoint of one index together. Every part has the digest that the index says, wherever it comes from, so that it
-// is what the run was at the moment of the index.
+// assemble builds the checkpoint of one set of digests. Every part has the expected digest, from
+// either source, so the result is the state of the run at the time of the digests.
 func (c checkpoints) assemble(ctx context.Context, t *callBudget) (store.Checkpoint, error) {
 	index, err := c.Digests(ctx, t.key)
 	if err != nil {
@@ -45,7 +46,7 @@ func (c checkpoints) assemble(ctx context.Context, t *callBudget) (store.Checkpo
 	if len(missing) == 0 {
 		return store.Checkpoint{Version: index.Version, Parts: parts}, nil
 	}
-	if len(parts) == 0 { // one statement has it all, and cannot be stale
+	if len(parts) == 0 { // one statement reads everything consistently
 		checkpoint, err := c.DigestCheckpoints.Load(ctx, t.key)
 		if err == nil && answered {
 			c.cache.put(ctx, t, putAll(checkpoint.Parts))
@@ -63,8 +64,9 @@ func (c checkpoints) assemble(ctx context.Context, t *callBudget) (store.Checkpo
 	return store.Checkpoint{Version: index.Version, Parts: parts}, nil
 }
 
-// rest returns named parts of a version from the store behind. The version alone does not prove that they are those of the index: a
-// checkpoint that was deleted and made again has the same versions, and one that was resealed has kept its version.
+// loadMissing returns parts of a version from the base store. The version alone does not prove that
+// they match the digests: a checkpoint that was deleted and recreated has the same versions, and
+// re-encryption keeps the version.
 func (c checkpoints) loadMissing(ctx context.Context, key store.Key, index store.CheckpointDigests, names []string) (map[string][]byte, error) {
 	parts, err := c.LoadParts(ctx, key, index.Version, names)
 	if errors.Is(err, store.ErrStale) {

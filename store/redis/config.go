@@ -9,28 +9,30 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Config says how a Store uses Redis. The zero value is good for most.
+// Config configures a Store. The zero value is suitable for most uses.
 type Config struct {
-	// TTL is how long Redis keeps a checkpoint after the last time that something of it was written there. Nothing depends on it but
-	// memory: what is gone is read from the store behind. Default: 24 hours.
+	// TTL is how long Redis keeps a checkpoint after the last write to it. It only affects memory:
+	// missing parts are read from the base store. Defaults to 24 hours.
 	TTL time.Duration
 
-	// Prefix begins every key. Default: "fermata:checkpoint:".
+	// Prefix begins every key. Defaults to "fermata:checkpoint:".
 	Prefix string
 
-	// Timeout is how long one call of the Store waits for Redis, all in all. The largest checkpoints have to get through in that time:
-	// those that do not are failures of Redis, and three in a row start a pause. Default: 250 milliseconds.
+	// Timeout is how long one call of the Store waits for Redis in total. The largest checkpoints
+	// must be transferred in that time; otherwise they count as failures, and three in a row open
+	// the breaker. Defaults to 250 milliseconds.
 	Timeout time.Duration
 
-	// MaxPart is the size, in bytes, of the largest part that Redis gets: it serves one client at a time, and the others wait for a
-	// large one. Default: 1 MiB.
+	// MaxPart is the size in bytes of the largest part that is cached. Redis serves one client at a
+	// time, and the others wait for a large part. Defaults to 1 MiB.
 	MaxPart int
 
-	// Pause is how long Redis is left alone after it has failed some times in a row. Then one call tries it again. Default: 5 seconds.
+	// Pause is how long the breaker stays open after consecutive failures. Then one call probes
+	// Redis. Defaults to 5 seconds.
 	Pause time.Duration
 
-	// Tell, if given, is called when Redis is left alone because it failed, with the reason, and with nil once it answers again: nobody else would
-	// notice. It must not wait for anything.
+	// OnStateChange, if not nil, is called with the reason when the breaker opens, and with nil
+	// when it closes. It must not block.
 	OnStateChange func(err error)
 }
 
@@ -41,7 +43,7 @@ const (
 	defaultMaxPart = 1 << 20
 	defaultPause   = 5 * time.Second
 
-	dialTimeout = 5 * time.Second // as that of the client
+	dialTimeout = 5 * time.Second // same as that of the client
 )
 
 func (c Config) withDefaults() Config {
@@ -77,27 +79,30 @@ func (c Config) check() error {
 	return nil
 }
 
-// NewClient returns a client that suits New, from redis://user:password@host:port/database, rediss:// (with TLS) or
-// unix://. It connects when it is first used. Whoever makes it closes it. It hangs up on whatever announces an answer that no Redis gives: other clients
-// make room for it, and end the process if there is not so much.
+// NewClient returns a client for New, from redis://user:password@host:port/database, rediss://
+// (with TLS) or unix://. It connects on first use. The caller closes it. It closes connections that
+// announce an impossible reply; other clients would allocate memory for it and could crash the
+// process.
 func NewClient(rawURL string) (*goredis.Client, error) {
 	options, err := goredis.ParseURL(rawURL)
 	if err != nil {
-		// The error quotes pieces of the URL, and any piece of a malformed one may belong to the password.
-		return nil, fmt.Errorf("%w: the URL is not shown, since it may hold a password; want redis://user:password@host:port/database "+
+		// The error of the library quotes the URL, and any piece of a malformed one may belong to
+		// the password.
+		return nil, fmt.Errorf("%w: the URL is not shown, because it may contain a password; expected redis://user:password@host:port/database "+
 			"with special characters percent-encoded", ErrConfig)
 	}
 	options.ContextTimeoutEnabled = true
-	// Trying again is not worth the time: the store behind has everything.
+	// A retry is not worth the time: the base store has everything.
 	options.MaxRetries, options.DialerRetries = -1, 1
 	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
-	// Redis may say where to go on, and the client would go there and tell the password, whoever is there.
+	// Redis can redirect a client to another address. The client would connect there and send the
+	// password.
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	withReplyLimits(options)
 	return goredis.NewClient(options), nil
 }
 
-// checkClient refuses a client that would not end when it is told to.
+// checkClient rejects a client that does not respect timeouts.
 func checkClient(client goredis.UniversalClient) error {
 	obeys := true
 	switch c := client.(type) {
@@ -111,7 +116,7 @@ func checkClient(client goredis.UniversalClient) error {
 		obeys = c.Options().ContextTimeoutEnabled
 	}
 	if !obeys {
-		return fmt.Errorf("%w: the client does not obey timeouts; set its option ContextTimeoutEnabled, or use NewClient", ErrConfig)
+		return fmt.Errorf("%w: the client does not respect timeouts; set ContextTimeoutEnabled or use NewClient", ErrConfig)
 	}
 	return nil
 }

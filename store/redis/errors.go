@@ -2,12 +2,12 @@ package redis
 
 import "errors"
 
-// What New and NewClient can find wrong. Whatever goes wrong later is counted in [Stats] and costs time only.
+// Errors of New and NewClient. Later errors are counted in [Stats] and only cost time.
 var (
-	// ErrConfig says that New or NewClient was given something that cannot work.
-	ErrConfig = errors.New("redis: bad configuration")
+	// ErrConfig is returned by New and NewClient for an invalid configuration.
+	ErrConfig = errors.New("redis: invalid configuration")
 
-	// ErrNoDigests says that the store behind Redis, or what its Fenced returns, is no [store.DigestCheckpoints]: there is nothing to check
-	// the bytes of Redis against. Use store/postgres.
-	ErrNoDigests = errors.New("redis: the store cannot say what its checkpoints hold")
+	// ErrNoDigests is returned if the base store, or what its Fenced returns, does not implement
+	// [store.DigestCheckpoints], so the bytes from Redis cannot be verified. Use store/postgres.
+	ErrNoDigests = errors.New("redis: the store does not provide digests of checkpoints")
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/store/redis"
 )
 
-// PostgreSQL has everything, and Redis the bytes of what was used in the last hour.
+// PostgreSQL has everything, and Redis the bytes of checkpoints used in the last hour.
 func ExampleNew() {
 	ctx := context.Background()
 	behind, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Config{})

@@ -19,10 +19,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// waitTimeout is how long a test waits for what should not take long, on a machine that may be overloaded.
+// waitTimeout is how long a test waits for something fast on an overloaded machine.
 const waitTimeout = time.Minute
 
-// withManualClock is a Store whose breaker goes by a clock that the test moves.
+// withManualClock returns a Store whose breaker uses a clock of the test.
 func withManualClock(t *testing.T, inner store.Store, client goredis.UniversalClient, config Config) (*Store, func(time.Duration)) {
 	s, now := mustNew(t, inner, client, config), time.Now()
 	s.checkpoints.cache.now = func() time.Time { return now }
@@ -33,8 +33,8 @@ func TestKill_CallsSucceedAndBreakerOpens(t *testing.T) {
 	server, inner := redistest.Start(t), newBaseStore()
 	config := longTimeout
 	config.Pause = time.Hour
-	var told []error // a Redis that was never there was noticed by nobody
-	config.OnStateChange = func(err error) { told = append(told, err) }
+	var errs []error // a missing Redis was not reported
+	config.OnStateChange = func(err error) { errs = append(errs, err) }
 	s, pass := withManualClock(t, inner, mustClient(t, server.URL()), config)
 	mustSave(t, s, demo, 0, parts{"a": "0"}.delta())
 	server.Kill(t)
@@ -43,52 +43,52 @@ func TestKill_CallsSucceedAndBreakerOpens(t *testing.T) {
 		wantStored(t, s, demo, parts{"a": fmt.Sprint(base)}.at(base+1))
 	}
 	if stats := s.Stats(); stats.Errors != maxFailures || stats.Skipped != 40-maxFailures || !stats.Unavailable {
-		t.Errorf("counted %+v; want %d errors, and no call of Redis after them", stats, maxFailures)
+		t.Errorf("stats %+v; want %d errors and no later calls", stats, maxFailures)
 	}
 	if indexes := inner.digestCalls.Load(); indexes > maxFailures {
-		t.Errorf("%d times asked for an index that is good for nothing without Redis", indexes)
+		t.Errorf("%d unnecessary Digests calls without Redis", indexes)
 	}
 	if err := s.Delete(t.Context(), store.Key{Run: "unknown"}); err != nil {
 		t.Errorf("Delete without Redis: %v", err)
 	}
 
 	pass(time.Hour)
-	wantStored(t, s, demo, parts{"a": "20"}.at(21)) // tries, and fails
+	wantStored(t, s, demo, parts{"a": "20"}.at(21)) // probes and fails
 	if stats := s.Stats(); stats.Errors != maxFailures+1 || !stats.Unavailable {
-		t.Errorf("after the pause: %+v; want one more try", stats)
+		t.Errorf("after the pause: %+v; want one more probe", stats)
 	}
-	if len(told) != 1 || told[0] == nil {
-		t.Errorf("told %v; want one reason", told)
+	if len(errs) != 1 || errs[0] == nil {
+		t.Errorf("reported %v; want one reason", errs)
 	}
 	server.Restart(t)
 	pass(time.Hour)
-	wantStored(t, s, demo, parts{"a": "20"}.at(21)) // tries, and puts it back
+	wantStored(t, s, demo, parts{"a": "20"}.at(21)) // probes and writes the parts back
 	wantFromRedis(t, s, demo, parts{"a": "20"}.at(21))
-	if len(told) != 2 || told[1] != nil {
-		t.Errorf("told %v; want that it is back, once", told)
+	if len(errs) != 2 || errs[1] != nil {
+		t.Errorf("reported %v; want one recovery", errs)
 	}
 }
 
-// What Redis says may repeat what it was sent.
+// An error of Redis may repeat what it was sent.
 func TestI7_ReportedErrorsDoNotContainSentData(t *testing.T) {
 	for answer, want := range map[string]string{
 		"-NOPERM this user may not HSET CANARY\r\n": "it says NOPERM",
-		"$CANARY\r\n": "its answer is not understood",
+		"$CANARY\r\n": "malformed reply",
 	} {
-		var told []error
+		var errs []error
 		config := longTimeout
-		config.OnStateChange = func(err error) { told = append(told, err) }
+		config.OnStateChange = func(err error) { errs = append(errs, err) }
 		s := mustNew(t, newBaseStore(), mustClient(t, malformedServer(t, answer)), config)
 		for base := range int64(maxFailures) {
 			mustSave(t, s, demo, base, parts{"a": "b"}.delta())
 		}
-		if len(told) != 1 || told[0].Error() != want {
-			t.Errorf("%q: told %v, want %s", answer, told, want)
+		if len(errs) != 1 || errs[0].Error() != want {
+			t.Errorf("%q: errs %v, want %s", answer, errs, want)
 		}
 	}
 }
 
-// dialCounter counts how often a client has tried to connect.
+// dialCounter counts connection attempts of a client.
 type dialCounter struct{ count atomic.Int64 }
 
 func (d *dialCounter) DialHook(next goredis.DialHook) goredis.DialHook {
@@ -104,7 +104,7 @@ func (d *dialCounter) ProcessPipelineHook(next goredis.ProcessPipelineHook) gore
 	return next
 }
 
-// Trying again takes longer than asking the store behind.
+// A retry takes longer than reading from the base store.
 func TestNewClient_DoesNotRetry(t *testing.T) {
 	server, inner, dials := redistest.Start(t), newBaseStore(), &dialCounter{}
 	mustSave(t, inner, demo, 0, parts{"a": "1"}.delta())
@@ -117,7 +117,7 @@ func TestNewClient_DoesNotRetry(t *testing.T) {
 	}
 }
 
-// Saves and loads of many runs, while Redis is killed, started again and emptied.
+// Saves and loads of many runs while Redis is killed, restarted and emptied.
 func TestCrash_RedisRestartsUnderLoad(t *testing.T) {
 	const workers, rounds = 4, 100
 	server, inner := redistest.Start(t), newBaseStore()
@@ -157,7 +157,7 @@ func TestCrash_RedisRestartsUnderLoad(t *testing.T) {
 	working.Wait()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(waitTimeout); ; { // the client needs a moment to believe that Redis is back
+	for deadline := time.After(waitTimeout); ; { // the client needs a moment to notice that Redis is back
 		before := s.Stats().Hits
 		wantStored(t, s, store.Key{Account: "acme", Run: "0"}, parts{"run": "099", "node 99": "new"}.at(rounds))
 		if s.Stats().Hits == before+2 {
@@ -166,11 +166,11 @@ func TestCrash_RedisRestartsUnderLoad(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("Redis is back and not used: %+v", s.Stats())
+			t.Fatalf("Redis is back but not used: %+v", s.Stats())
 		}
 	}
 	if stats := s.Stats(); stats.Errors == 0 || stats.Misses == 0 {
-		t.Errorf("counted %+v; Redis was never away, or never emptied", stats)
+		t.Errorf("stats %+v; Redis was never unavailable, or never emptied", stats)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestMemory_EvictionCostsOnlySpeed(t *testing.T) {
 		t.Errorf("evicted %s keys, %v; want some", info["Stats"]["evicted_keys"], err)
 	}
 	if stats := s.Stats(); stats.Misses == 0 || stats.Errors != 0 {
-		t.Errorf("counted %+v; want misses, and no errors", stats)
+		t.Errorf("stats %+v; want misses and no errors", stats)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestMemory_FullRedisDoesNotFailCalls(t *testing.T) {
 	mustSave(t, s, demo, 0, parts{"a": "1"}.delta())
 	wantStored(t, s, demo, parts{"a": "1"}.at(1))
 	if stats := s.Stats(); stats.Errors != 2 {
-		t.Errorf("counted %+v; want a save and a load that Redis has refused to keep", stats)
+		t.Errorf("stats %+v; want a save and a load that Redis has rejected", stats)
 	}
 }
 
@@ -216,14 +216,14 @@ func limit(t *testing.T, raw *goredis.Client, memory, policy string) {
 	}
 }
 
-// A Redis that takes a call and says nothing more. Nothing but the Store's own timeout ends the wait: the client has none, and the
-// network speaks again only after the test.
+// Redis accepts a call and does not respond. Only the timeout of the Store ends the wait: the
+// client has none, and the network is frozen until the end of the test.
 func TestSlow_SilentRedisCostsOneTimeout(t *testing.T) {
 	server := redistest.Start(t)
 	p, addr := through(t, server.Addr())
 	client := mustClient(t, strings.Replace(server.URL(), server.Addr(), addr, 1)+"?read_timeout=-1&write_timeout=-1")
 	s, _ := withManualClock(t, newBaseStore(), client, Config{Timeout: 20 * time.Millisecond, Pause: time.Hour})
-	for s.Stats().Hits == 0 { // on a slow machine the first connection may take longer than that
+	for s.Stats().Hits == 0 { // on a slow machine the first connection may take longer
 		if err := s.Delete(t.Context(), demo); err != nil {
 			t.Fatal(err)
 		}
@@ -248,11 +248,11 @@ func TestSlow_SilentRedisCostsOneTimeout(t *testing.T) {
 		t.Fatal("the calls wait for Redis")
 	}
 	if stats := s.Stats(); stats.Errors != before+maxFailures || !stats.Unavailable {
-		t.Errorf("counted %+v after %d errors; want %d more, and no call of Redis after them", stats, before, maxFailures)
+		t.Errorf("stats %+v after %d errors; want %d more and no later calls", stats, before, maxFailures)
 	}
 }
 
-// A caller that gives up is no reason to give up on Redis.
+// A cancelled caller does not count as a failure of Redis.
 func TestCancel_ByCallerDoesNotOpenBreaker(t *testing.T) {
 	server := redistest.Start(t)
 	p, addr := through(t, server.Addr())
@@ -263,18 +263,18 @@ func TestCancel_ByCallerDoesNotOpenBreaker(t *testing.T) {
 	for range 2 * maxFailures {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		if _, err := s.Load(ctx, demo); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Load: %v; want the caller's deadline, or what the store behind has in the last moment", err)
+			t.Errorf("Load: %v; want the caller's deadline, or the checkpoint of the base store", err)
 		}
 		cancel()
 	}
 	if stats := s.Stats(); stats.Errors != 0 || stats.Unavailable {
-		t.Errorf("counted %+v; want no error", stats)
+		t.Errorf("stats %+v; want no error", stats)
 	}
 	p.Unfreeze()
 	wantStored(t, s, demo, parts{"a": "1"}.at(1))
 }
 
-// A connection that is lost within a write must not leave a checkpoint that never expires.
+// A connection lost during a write must not leave a checkpoint that never expires.
 func TestPut_InterruptedWriteLeavesNothing(t *testing.T) {
 	server := redistest.Start(t)
 	p, addr := through(t, server.Addr())
@@ -282,7 +282,7 @@ func TestPut_InterruptedWriteLeavesNothing(t *testing.T) {
 	p.cutBefore("pexpire")
 	mustSave(t, s, demo, 0, parts{"a": "1"}.delta())
 	if stats := s.Stats(); stats.Errors != 1 {
-		t.Fatalf("counted %+v; want the write that was cut", stats)
+		t.Fatalf("stats %+v; want the interrupted write", stats)
 	}
 	if keys, err := mustClient(t, server.URL()).Keys(t.Context(), "*").Result(); err != nil || len(keys) != 0 {
 		t.Errorf("half a write left %q, %v", keys, err)

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 var demo = store.Key{Account: "acme", Run: "demo-1"}
 
-// parts is a short way to write what a checkpoint holds.
+// parts is a short form of the parts of a checkpoint.
 type parts map[string]string
 
 func (p parts) delta(gone ...string) store.Delta {
@@ -39,11 +39,11 @@ func (p parts) at(version int64) store.Checkpoint {
 	return checkpoint
 }
 
-// baseStore is a small Indexed store that counts how it is asked.
+// baseStore is a small store with digests that counts its calls.
 type baseStore struct {
 	*memory.Store
 	digestCalls, loadCalls, partCalls atomic.Int64
-	beforeParts                       func() // what happens between Index and Parts
+	beforeParts                       func() // runs between Digests and LoadParts
 }
 
 func newBaseStore() *baseStore { return &baseStore{Store: memory.NewStore(nil)} }
@@ -107,7 +107,7 @@ func mustClient(t testing.TB, rawURL string) *goredis.Client {
 	return client
 }
 
-// longTimeout is for tests in which Redis answers, however slow the machine is.
+// longTimeout is for tests in which Redis responds, even on a slow machine.
 var longTimeout = Config{Timeout: waitTimeout}
 
 func mustNew(t testing.TB, inner store.Store, client goredis.UniversalClient, config Config) *Store {
@@ -144,6 +144,6 @@ func wantFromRedis(t testing.TB, s *Store, key store.Key, want store.Checkpoint)
 	wantStored(t, s, key, want)
 	before.Hits += int64(len(want.Parts))
 	if after := s.Stats(); after != before {
-		t.Fatalf("after a load from Redis alone the counters are %+v; want %+v", after, before)
+		t.Fatalf("after a load from Redis only the stats are %+v; want %+v", after, before)
 	}
 }

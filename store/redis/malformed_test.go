@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// malformedServer listens where Redis should be. It greets as an old Redis does, and gives every other command the same answer.
+// malformedServer replaces Redis. It greets like an old Redis and sends the same reply to every
+// other command.
 func malformedServer(t *testing.T, answer string) (url string) {
 	t.Helper()
 	return "redis://" + fakeServer(t, func(conn net.Conn) {
 		lines := bufio.NewScanner(conn)
 		for n := 1; lines.Scan(); n++ {
-			if n%3 != 0 { // how many words, and how long the first is; then comes the first
+			if n%3 != 0 { // the number of words, the length of the first, the first
 				continue
 			}
 			reply := answer
@@ -27,7 +28,7 @@ func malformedServer(t *testing.T, answer string) (url string) {
 	})
 }
 
-// fakeServer has somebody answer where Redis should be, and returns where that is.
+// fakeServer starts a server that replaces Redis and returns its address.
 func fakeServer(t *testing.T, serve func(conn net.Conn)) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,8 +51,9 @@ func fakeServer(t *testing.T, serve func(conn net.Conn)) (address string) {
 	return listener.Addr().String()
 }
 
-// Whatever listens where Redis should be: it is one more Redis that is of no use. The client panicked at a length that no memory has, and
-// one that has the wrong type under each key, even when that was removed, was told to remove it until the time was over.
+// Any server in place of Redis counts as an unavailable Redis. The client panicked on an impossible
+// length, and a server that always reports a wrong type was asked to delete the key until the
+// timeout.
 func TestMalformed_AnyServerIsTreatedAsUnavailable(t *testing.T) {
 	for name, answer := range map[string]string{
 		"a string of any length":     "$9223372036854775000\r\n",
@@ -62,7 +64,7 @@ func TestMalformed_AnyServerIsTreatedAsUnavailable(t *testing.T) {
 		"a map of terabytes":         "%100000000000\r\n",
 		"an array in pushes":         ">2\r\n$1\r\nx\r\n~100000000000\r\n",
 		"arrays without end":         strings.Repeat("*1\r\n", 1000),
-		"a length that is none":      "$-17\r\n",
+		"an invalid length":          "$-17\r\n",
 		"another protocol":           "HTTP/1.1 400 Bad Request\r\n\r\n",
 		"an empty line":              "\r\n",
 		"fewer values than asked":    "*0\r\n",
@@ -75,7 +77,7 @@ func TestMalformed_AnyServerIsTreatedAsUnavailable(t *testing.T) {
 		"a replica that only reads":  "-READONLY You can't write against a read only replica.\r\n",
 		"out of memory":              "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
 		"wrong type, whatever it is": "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-		"a push that nobody wants":   ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
+		"an unexpected push":         ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := mustNew(t, newBaseStore(), mustClient(t, malformedServer(t, answer)), Config{})
@@ -87,7 +89,7 @@ func TestMalformed_AnyServerIsTreatedAsUnavailable(t *testing.T) {
 				t.Error(err)
 			}
 			if stats := s.Stats(); stats.Hits != 0 || stats.Corrupt > 20 {
-				t.Errorf("counted %+v; want no hits, and one try to clear the way per call at most", stats)
+				t.Errorf("stats %+v; want no hits, and at most one deletion per call", stats)
 			}
 		})
 	}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// movedServer listens where Redis should be, greets as a new one does, agrees to everything, and says that it moves to another address.
+// movedServer replaces Redis, greets like a new one, accepts everything, and announces a move to
+// another address.
 func movedServer(t *testing.T, to string) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)
@@ -61,7 +62,8 @@ func command(r *bufio.Reader) (words []string, err error) {
 	return words, nil
 }
 
-// What Redis says must not lead anywhere else: whoever had it in their hands had this server connect to any address that they liked, and tell it the password.
+// A reply must not redirect the client: an attacker who controls Redis could make this server
+// connect to any address and send the password.
 func TestI7_MovedNotificationIsNotFollowed(t *testing.T) {
 	elsewhere, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -82,10 +84,10 @@ func TestI7_MovedNotificationIsNotFollowed(t *testing.T) {
 	}
 	select {
 	case <-came:
-		t.Error("it went where it was told to")
+		t.Error("the client followed the redirect")
 	default:
 	}
 	if n := asked.Load(); n != 0 {
-		t.Errorf("it asked %d times to be told when Redis moves", n)
+		t.Errorf("%d requests for move notifications", n)
 	}
 }

@@ -21,8 +21,8 @@ func mustOpen(t testing.TB, connString string, config postgres.Config) *postgres
 	return s
 }
 
-// The suites on what is used in production. Each test has a schema of its own, but Redis is shared: the same accounts and runs come
-// again with other bytes, as after a restore from a backup.
+// The suites on the production setup. Each test has its own schema, but Redis is shared: the same
+// accounts and runs appear again with other bytes, like after a restored backup.
 func TestStore_OverPostgres(t *testing.T) {
 	connString, client, opened := pgtest.New(t), mustClient(t, redistest.Start(t).URL()), 0
 	storetest.Store(t, func(t *testing.T) store.Store {

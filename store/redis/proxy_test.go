@@ -35,7 +35,7 @@ func (p *proxy) forward(network *proxytest.Proxy, to, from net.Conn) {
 	}
 }
 
-// cut says how much of a message goes through, and whether the connection ends there.
+// cut returns how much of a message is forwarded, and whether the connection ends there.
 func (p *proxy) cut(message []byte) (int, bool) {
 	if at := p.cutAt.Load(); at != nil {
 		if i := bytes.Index(message, *at); i >= 0 {
@@ -45,5 +45,5 @@ func (p *proxy) cut(message []byte) (int, bool) {
 	return len(message), false
 }
 
-// cutBefore ends every connection on which these bytes come.
+// cutBefore ends every connection before these bytes.
 func (p *proxy) cutBefore(text string) { p.cutAt.Store(new([]byte(text))) }

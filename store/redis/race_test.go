@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// delayedWrites holds back writes to Redis, after the store behind has them, until it is told to let them go.
+// delayedWrites holds back writes to Redis, after the base store has them, until they are released.
 type delayedWrites struct {
 	holding chan struct{} // closed when a write is held back
 	release chan struct{}
@@ -37,7 +37,8 @@ func (l *delayedWrites) ProcessPipelineHook(next goredis.ProcessPipelineHook) go
 	}
 }
 
-// A process that was stopped between its save and its write to Redis writes old bytes over new ones when it goes on.
+// A process that was stopped between its save and its write to Redis overwrites new bytes with old
+// ones.
 func TestRace_LateSaveDoesNotServeOldBytes(t *testing.T) {
 	server, inner, hold := redistest.Start(t), newBaseStore(), newDelayedWrites()
 	slow := mustClient(t, server.URL())
@@ -58,12 +59,12 @@ func TestRace_LateSaveDoesNotServeOldBytes(t *testing.T) {
 	want := parts{"a": "new", "b": "old"}.at(2)
 	wantStored(t, other, demo, want)
 	if wrong := other.Stats().Corrupt; wrong != 1 {
-		t.Errorf("%d wrong parts; the old bytes have not reached Redis last", wrong)
+		t.Errorf("%d corrupt parts; the old bytes were not written last", wrong)
 	}
 	wantFromRedis(t, other, demo, want)
 }
 
-// So does a load that puts back what was new when it was read.
+// The same happens with a load that writes back what it has read.
 func TestRace_LateLoadDoesNotServeOldBytes(t *testing.T) {
 	server, inner, hold := redistest.Start(t), newBaseStore(), newDelayedWrites()
 	slow := mustClient(t, server.URL())
@@ -83,16 +84,17 @@ func TestRace_LateLoadDoesNotServeOldBytes(t *testing.T) {
 	mustSave(t, other, demo, 1, parts{"a": "new"}.delta())
 	close(hold.release)
 	if checkpoint := <-loaded; checkpoint.Version != 1 || string(checkpoint.Parts["a"]) != "old" {
-		t.Errorf("the load that was stopped returns %+v; want what it began with", checkpoint)
+		t.Errorf("the stopped load returns %+v; want its original version", checkpoint)
 	}
 	wantStored(t, other, demo, parts{"a": "new"}.at(2))
 	if wrong := other.Stats().Corrupt; wrong != 1 {
-		t.Errorf("%d wrong parts; the old bytes have not reached Redis last", wrong)
+		t.Errorf("%d corrupt parts; the old bytes were not written last", wrong)
 	}
 	wantFromRedis(t, other, demo, parts{"a": "new"}.at(2))
 }
 
-// partlyCached is a run of which Redis has one part and not the other, so that a load needs Index and Parts.
+// partlyCached returns a store with a run of which Redis has one part and not the other, so that a
+// load needs Digests and LoadParts.
 func partlyCached(t *testing.T, inner *baseStore) *Store {
 	t.Helper()
 	s := mustNew(t, inner, mustClient(t, redistest.Start(t).URL()), longTimeout)
@@ -111,12 +113,12 @@ func TestRace_SaveBetweenDigestsAndParts(t *testing.T) {
 	want := parts{"in redis": "1", "not there": "2"}.at(3)
 	wantStored(t, s, demo, want)
 	if inner.loadCalls.Load() != 0 || inner.partCalls.Load() != 2 {
-		t.Errorf("%d loads and %d fetches; want to begin anew once", inner.loadCalls.Load(), inner.partCalls.Load())
+		t.Errorf("%d loads and %d fetches; want one restart", inner.loadCalls.Load(), inner.partCalls.Load())
 	}
 	wantFromRedis(t, s, demo, want)
 }
 
-// A run that is saved all the time must still be loadable.
+// A run that is saved continuously must still be loadable.
 func TestRace_SaveBetweenEveryDigestsAndParts(t *testing.T) {
 	inner := newBaseStore()
 	s := partlyCached(t, inner)
@@ -131,7 +133,7 @@ func TestRace_SaveBetweenEveryDigestsAndParts(t *testing.T) {
 	}
 }
 
-// A run that is deleted and made again has the same versions with other bytes: half of each would be neither.
+// A recreated run has the same versions with other bytes; a mix of both would be wrong.
 func TestRace_RecreatedBetweenDigestsAndParts(t *testing.T) {
 	for name, again := range map[string]parts{
 		"with the same names": {"in redis": "again", "not there": "again"},

@@ -11,19 +11,19 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// What an answer of Redis may have. The client makes room for whatever length an answer announces, before it has read more, and goes as deep as it is led:
-// a process that has not so much memory, or stack, ends at once, and nothing can catch that.
+// Limits for replies of Redis. The client allocates memory for any announced length before it reads
+// more, and recurses to any depth. A process without enough memory or stack would crash.
 const (
-	maxBulk  = 512 << 20 // bytes of one string; Redis itself takes no longer ones
-	maxItems = 1 << 20   // in all lists that are not over
-	maxDepth = 16        // of lists in lists
-	maxLine  = 64 << 10  // bytes of what is no string, as an error
+	maxBulk  = 512 << 20 // bytes of one string; Redis has the same limit
+	maxItems = 1 << 20   // in all open lists
+	maxDepth = 16        // of nested lists
+	maxLine  = 64 << 10  // bytes of a line, such as an error
 )
 
-// errReply says that this is no answer of Redis.
-var errReply = errors.New("redis: an answer that cannot be one")
+// errReply is returned for an impossible reply.
+var errReply = errors.New("redis: malformed reply")
 
-// withReplyLimits makes a client look at what answers announce before it believes them.
+// withReplyLimits makes a client check announced lengths before it uses them.
 func withReplyLimits(options *goredis.Options) {
 	dial := goredis.NewDialer(options)
 	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -31,14 +31,14 @@ func withReplyLimits(options *goredis.Options) {
 		if err != nil {
 			return nil, err
 		}
-		if raw, ok := conn.(syscall.Conn); ok { // by which the client sees that an idle connection was closed
+		if raw, ok := conn.(syscall.Conn); ok { // with which the client detects that an idle connection was closed
 			return &limitedRawConn{limitedConn{Conn: conn}, raw}, nil
 		}
 		return &limitedConn{Conn: conn}, nil
 	}
 }
 
-// limitedConn is a connection on which only answers arrive that can be ones.
+// limitedConn is a connection that checks replies.
 type limitedConn struct {
 	net.Conn
 	replies replyScanner
@@ -59,16 +59,16 @@ func (c *limitedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// replyScanner follows a stream of answers (RESP 2 and 3), in pieces of any size, as far as lengths go.
+// replyScanner follows a stream of replies (RESP 2 and 3), in pieces of any size, to check lengths.
 type replyScanner struct {
-	line  []byte // as much as there is of the line that announces what follows
-	skip  int    // bytes of a string, and the end of its line, that are to come
-	lists []int  // how many items are to come, in each list that is not over, the outermost first
+	line  []byte // the incomplete line that announces what follows
+	skip  int    // remaining bytes of a string and its line end
+	lists []int  // remaining items of each open list, the outermost first
 	items int    // the sum of lists
-	err   error  // there is no way back into step
+	err   error  // the stream cannot be resynchronized
 }
 
-// see looks at the next piece.
+// scan checks the next piece.
 func (r *replyScanner) scan(data []byte) error {
 	for len(data) > 0 && r.err == nil {
 		if r.skip > 0 {
@@ -93,10 +93,10 @@ func (r *replyScanner) scan(data []byte) error {
 	return r.err
 }
 
-// announced takes a whole line.
+// parseLine checks a complete line.
 func (r *replyScanner) parseLine() error {
 	kind, count := r.line[0], 0
-	if n := len(r.lists); n > 0 && kind != '|' { // which is about the one that follows, and not one itself
+	if n := len(r.lists); n > 0 && kind != '|' { // an attribute precedes a reply and is not one
 		r.lists[n-1]--
 		r.items--
 	}
@@ -109,7 +109,7 @@ func (r *replyScanner) parseLine() error {
 	}
 	switch kind {
 	case '$', '=', '!':
-		if count >= 0 { // or there is none
+		if count >= 0 { // or null
 			r.skip = count + len("\r\n")
 		}
 	case '%', '|':

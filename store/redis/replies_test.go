@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Answers of Redis pass, in whatever pieces they come.
+// Replies of Redis pass in pieces of any size.
 func TestReplies_ValidRepliesPass(t *testing.T) {
 	answers := strings.Join([]string{
 		"+OK\r\n", "-ERR no\r\n", ":17\r\n", "$-1\r\n", "$0\r\n\r\n", "$5\r\n*9\r\n*\r\n", "*-1\r\n", "*0\r\n", "*2\r\n$1\r\na\r\n$-1\r\n", "_\r\n", "#t\r\n", ",1.5\r\n",
@@ -24,12 +24,12 @@ func TestReplies_ValidRepliesPass(t *testing.T) {
 			rest = rest[n:]
 		}
 		if r.skip != 0 || r.items != 0 || len(r.lists) != 0 || len(r.line) != 0 {
-			t.Errorf("in pieces of %d something is left: %+v", size, r)
+			t.Errorf("in pieces of %d the scanner is not idle: %+v", size, r)
 		}
 	}
 }
 
-// What announces more than a process can hold does not pass, and nothing after it.
+// A reply that announces more than a process can hold is rejected, and everything after it.
 func TestReplies_OversizedRepliesAreRejected(t *testing.T) {
 	for _, answer := range []string{
 		"$1000000000000\r\n", "*100000000000\r\n", "%1000000\r\n", "~2000000\r\n", ">2000000\r\n", "|2000000\r\n", "=536870913\r\n", "!536870913\r\n", "$x\r\n", "$\r\n", "$99999999999999999999\r\n",

@@ -2,14 +2,15 @@ package redis
 
 import "sync/atomic"
 
-// Stats counts what Redis was good for, since the Store was made.
+// Stats counts the use of Redis since the Store was created.
 type Stats struct {
-	// Hits are parts that came from Redis, Misses parts that it did not have, and Wrong those that it had other bytes for than were
-	// saved. What is late or older counts as wrong, too.
+	// Hits are parts that came from Redis. Misses are parts that it did not have. Corrupt are parts
+	// with other bytes than were saved, including outdated ones.
 	Hits, Misses, Corrupt int64
-	// Errors are calls of Redis that failed or took too long. Skipped are those that were not made because of that.
+	// Errors are calls of Redis that failed or timed out. Skipped are calls that were not made
+	// because of an open breaker.
 	Errors, Skipped int64
-	// Away says that Redis is left alone right now.
+	// Unavailable reports that the breaker is open.
 	Unavailable bool
 }
 

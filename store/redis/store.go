@@ -12,16 +12,19 @@ import (
 
 var _ store.Store = (*Store)(nil)
 
-// Store is a store with Redis in front of its checkpoints. Make one with New; all methods may be called at once from any goroutine.
+// Store is a store with a Redis cache for its checkpoints. Use New to create one. All methods are
+// safe for concurrent use.
 //
-// It has nothing to close: the store behind and the client are whoever's that made them.
+// It needs no Close: the caller closes the base store and the client.
 type Store struct {
-	store.Store // the one behind; everything but checkpoints is its alone
+	store.Store // the base store; only checkpoints use Redis
 	checkpoints checkpoints
 }
 
-// New puts Redis in front of a store. The store has to be a [store.DigestCheckpoints], and so has what its Fenced returns: [ErrNoDigests]. The client
-// has to obey timeouts, as those of [NewClient] do: [ErrConfig]. Redis need not be there, now or ever.
+// New adds a Redis cache to a store. The store, and what its Fenced returns, must implement
+// [store.DigestCheckpoints]; otherwise the error is [ErrNoDigests]. The client must respect
+// timeouts, like those of [NewClient]; otherwise the error is [ErrConfig]. Redis need not be
+// available.
 func New(inner store.Store, client goredis.UniversalClient, config Config) (*Store, error) {
 	config = config.withDefaults()
 	if err := config.check(); err != nil {
@@ -42,19 +45,18 @@ func New(inner store.Store, client goredis.UniversalClient, config Config) (*Sto
 	return &Store{Store: inner, checkpoints: checkpoints{indexed, c}}, nil
 }
 
-// Load returns the newest checkpoint, or [store.ErrNotFound]. The version and what it holds are always those of the store behind; the
-// bytes are those of Redis, if they are the right ones.
+// Load returns the newest checkpoint, or [store.ErrNotFound]. The version and the digests come from
+// the base store; the bytes come from Redis if they match.
 func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
 	return s.checkpoints.Load(ctx, key)
 }
 
-// Save applies the delta if base is the stored version; see [store.Checkpoints]. ave applies the
-// delta in the store behind, see [store.Checkpoints], and then tells Redis.
+// Save applies the delta in the base store, see [store.Checkpoints], and then updates Redis.
 func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
 	return s.checkpoints.Save(ctx, key, base, delta)
 }
 
-// Delete removes the checkpoint from the store behind, and then from Redis.
+// Delete removes the checkpoint from the base store and then from Redis.
 func (s *Store) Delete(ctx context.Context, key store.Key) error {
 	return s.checkpoints.Delete(ctx, key)
 }
@@ -65,10 +67,10 @@ func (s *Store) Fenced(lease store.Lease) store.Checkpoints {
 	if indexed, ok := fenced.(store.DigestCheckpoints); ok {
 		return checkpoints{indexed, s.checkpoints.cache}
 	}
-	return fenced // New has seen another type; without an index there is only the store behind
+	return fenced // New has seen another type; without digests only the base store is used
 }
 
-// Writable asks the store behind, if it knows; see [store.WriteChecker].
+// CheckWritable asks the base store if it implements [store.WriteChecker].
 func (s *Store) CheckWritable(ctx context.Context) error {
 	if behind, knows := s.Store.(store.WriteChecker); knows {
 		return behind.CheckWritable(ctx)
@@ -76,8 +78,8 @@ func (s *Store) CheckWritable(ctx context.Context) error {
 	return nil
 }
 
-// EndExecution ends an execution; see [store.Runs]. est gives a run back in the store behind, see
-// [store.Runs], and then tells Redis of the state that was saved with it, or went.
+// EndExecution ends an execution in the base store, see [store.Runs], and then updates or removes
+// the checkpoint in Redis.
 func (s *Store) EndExecution(ctx context.Context, lease store.Lease, end store.ExecutionEnd) (store.Status, error) {
 	status, err := s.Store.EndExecution(ctx, lease, end)
 	if err != nil || end.Checkpoint == nil {
@@ -93,8 +95,8 @@ func (s *Store) EndExecution(ctx context.Context, lease store.Lease, end store.E
 	return status, nil
 }
 
-// DeleteRun deletes a run that has ended; see [store.Maintenance]. orget deletes a run from the
-// store behind, see [store.Maintenance], and then its checkpoint from Redis.
+// DeleteRun deletes a run from the base store, see [store.Maintenance], and then its checkpoint
+// from Redis.
 func (s *Store) DeleteRun(ctx context.Context, account, run string, writes store.Writes) error {
 	err := s.Store.DeleteRun(ctx, account, run, writes)
 	if err == nil {
@@ -104,7 +106,7 @@ func (s *Store) DeleteRun(ctx context.Context, account, run string, writes store
 	return err
 }
 
-// Stats says what Redis was good for.
+// Stats returns the counters.
 func (s *Store) Stats() Stats {
 	stats := s.checkpoints.cache.stats()
 	stats.Unavailable = s.checkpoints.cache.breaker.isOpen(s.checkpoints.cache.now())

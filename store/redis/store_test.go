@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-// The suites on a store that does no I/O, so that what differs is Redis.
+// The suites on a store without I/O, so that only Redis differs.
 func TestStore_OverMemory(t *testing.T) {
 	client, opened := mustClient(t, redistest.Start(t).URL()), 0
 	storetest.Store(t, func(t *testing.T) store.Store {
@@ -35,7 +35,7 @@ func TestStore_OverMemoryWithoutRedis(t *testing.T) {
 	storetest.Store(t, func(t *testing.T) store.Store { return mustNew(t, newBaseStore(), client, Config{}) })
 }
 
-// digestsOnly is indexed itself, but not for the owner of a run.
+// digestsOnly has digests, but not for the owner of a run.
 type digestsOnly struct{ *baseStore }
 
 func (i digestsOnly) Fenced(lease store.Lease) store.Checkpoints { return i.Store.Fenced(lease) }
@@ -55,18 +55,18 @@ func TestNew_UnsupportedStoreReturnsError(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"no index":             {memory.NewStore(nil), obedient, Config{}, ErrNoDigests, "*memory.Runs"},
-		"no index for owners":  {digestsOnly{newBaseStore()}, obedient, Config{}, ErrNoDigests, "Fenced"},
-		"no store":             {nil, obedient, Config{}, ErrNoDigests, "<nil>"},
-		"no client":            {newBaseStore(), nil, Config{}, ErrConfig, "no client"},
-		"a deaf client":        {newBaseStore(), deaf, Config{}, ErrConfig, "ContextTimeoutEnabled"},
-		"a deaf cluster":       {newBaseStore(), deafCluster, Config{}, ErrConfig, "ContextTimeoutEnabled"},
-		"a deaf ring":          {newBaseStore(), deafRing, Config{}, ErrConfig, "ContextTimeoutEnabled"},
-		"negative TTL":         {newBaseStore(), obedient, Config{TTL: -1}, ErrConfig, "TTL"},
-		"TTL too short for it": {newBaseStore(), obedient, Config{TTL: time.Microsecond}, ErrConfig, "TTL"},
-		"negative timeout":     {newBaseStore(), obedient, Config{Timeout: -1}, ErrConfig, "timeout"},
-		"negative size":        {newBaseStore(), obedient, Config{MaxPart: -1}, ErrConfig, "-1 bytes"},
-		"negative pause":       {newBaseStore(), obedient, Config{Pause: -1}, ErrConfig, "pause"},
+		"no digests":            {memory.NewStore(nil), obedient, Config{}, ErrNoDigests, "*memory.Store"},
+		"no digests for owners": {digestsOnly{newBaseStore()}, obedient, Config{}, ErrNoDigests, "Fenced"},
+		"no store":              {nil, obedient, Config{}, ErrNoDigests, "<nil>"},
+		"no client":             {newBaseStore(), nil, Config{}, ErrConfig, "no client"},
+		"a deaf client":         {newBaseStore(), deaf, Config{}, ErrConfig, "ContextTimeoutEnabled"},
+		"a deaf cluster":        {newBaseStore(), deafCluster, Config{}, ErrConfig, "ContextTimeoutEnabled"},
+		"a deaf ring":           {newBaseStore(), deafRing, Config{}, ErrConfig, "ContextTimeoutEnabled"},
+		"negative TTL":          {newBaseStore(), obedient, Config{TTL: -1}, ErrConfig, "TTL"},
+		"TTL too short for it":  {newBaseStore(), obedient, Config{TTL: time.Microsecond}, ErrConfig, "TTL"},
+		"negative timeout":      {newBaseStore(), obedient, Config{Timeout: -1}, ErrConfig, "timeout"},
+		"negative size":         {newBaseStore(), obedient, Config{MaxPart: -1}, ErrConfig, "-1 bytes"},
+		"negative pause":        {newBaseStore(), obedient, Config{Pause: -1}, ErrConfig, "pause"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := New(test.inner, test.client, test.config)
@@ -87,7 +87,7 @@ func TestI7_NewClientErrorsDoNotContainTheURL(t *testing.T) {
 	}
 }
 
-// The digests would hide that two runs share a key: they would only take each other's place.
+// The digests would hide that two runs share a key: they would only replace each other.
 func TestI8_EveryRunHasItsOwnKey(t *testing.T) {
 	s := mustNew(t, newBaseStore(), mustClient(t, redistest.Start(t).URL()), longTimeout)
 	var keys []store.Key
@@ -139,7 +139,7 @@ func TestDelete_AndDeleteRunLeaveNothingInRedis(t *testing.T) {
 		"Fenced.Delete": func(lease store.Lease, key store.Key) error { return s.Fenced(lease).Delete(t.Context(), key) },
 		"DeleteRun": func(lease store.Lease, key store.Key) error {
 			if err := s.DeleteRun(t.Context(), key.Account, key.Run, store.Writes{}); !errors.Is(err, store.ErrRunActive) {
-				t.Errorf("DeleteRun of a run that is alive: %v", err)
+				t.Errorf("DeleteRun of an active run: %v", err)
 			}
 			wantFromRedis(t, s, key, parts{"a": "1"}.at(1))
 			if _, err := s.EndExecution(t.Context(), lease, store.ExecutionEnd{Status: store.StatusCompleted}); err != nil {
@@ -212,9 +212,9 @@ func TestMaxPart_LargerPartsAreNotCached(t *testing.T) {
 	mustSave(t, s, demo, 0, parts{"a": "0123456789", "b": "1", "c": "0123456789!"}.delta())
 	holds("0123456789", "1")
 	wantStored(t, s, demo, parts{"a": "0123456789", "b": "1", "c": "0123456789!"}.at(1))
-	holds("0123456789", "1") // the load puts nothing back that is too large
+	holds("0123456789", "1") // the load does not write back a large part
 	mustSave(t, s, demo, 1, parts{"a": "grown too large"}.delta())
-	holds("1") // what it was before takes no room
+	holds("1") // the former value is removed
 	wantStored(t, s, demo, parts{"a": "grown too large", "b": "1", "c": "0123456789!"}.at(2))
 	if fetches := inner.partCalls.Load(); fetches != 2 {
 		t.Errorf("parts were fetched %d times; want once a load", fetches)
@@ -233,14 +233,14 @@ func TestStats_ZeroWithoutRedis(t *testing.T) {
 	}
 }
 
-// readOnlyStore is a store to which nobody may write.
+// readOnlyStore is a store that rejects writes.
 type readOnlyStore struct{ *baseStore }
 
 func (readOnlyStore) CheckWritable(context.Context) error { return errLocked }
 
-var errLocked = errors.New("nobody may write")
+var errLocked = errors.New("read-only")
 
-// Whether a server is ready must not depend on whether there is a Redis in front.
+// Readiness must not depend on the cache.
 func TestCheckWritable_AsksTheBaseStore(t *testing.T) {
 	client := mustClient(t, "redis://127.0.0.1:1")
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// tamperer changes what Redis holds behind the back of a Store.
+// tamperer changes the content of Redis.
 type tamperer struct {
 	t     *testing.T
 	redis *goredis.Client
@@ -36,14 +36,14 @@ func (l *tamperer) set(key store.Key, name, value string) {
 	l.must(l.redis.HSet(l.t.Context(), l.cache.key(key), l.cache.field(name), value).Err())
 }
 
-// replace puts another value of any type under the key of a run.
+// replace puts a value of any type under the key of a run.
 func (l *tamperer) replace(key store.Key, put func(ctx context.Context, key string) error) {
 	l.t.Helper()
 	l.must(l.redis.Del(l.t.Context(), l.cache.key(key)).Err())
 	l.must(put(l.t.Context(), l.cache.key(key)))
 }
 
-// copyTo makes Redis take the checkpoint of one run for that of another.
+// copyTo copies the cached checkpoint of one run to another.
 func (l *tamperer) copyTo(from, to store.Key) {
 	l.t.Helper()
 	l.must(l.redis.Copy(l.t.Context(), l.cache.key(from), l.cache.key(to), 0, true).Err())
@@ -101,10 +101,10 @@ func TestI8_TamperedCacheStillLoadsTheSavedCheckpoint(t *testing.T) {
 				before := s.Stats()
 				wantStored(t, s, demo, newer.at(2))
 				if after := s.Stats(); after.Corrupt+after.Misses == before.Corrupt+before.Misses || after.Errors != 0 {
-					t.Errorf("the counters went from %+v to %+v; want what is wrong or missing counted, and no error", before, after)
+					t.Errorf("the stats went from %+v to %+v; want corrupt or missing parts counted and no error", before, after)
 				}
 			}
-			wantFromRedis(t, s, demo, newer.at(2)) // it is as it should be again
+			wantFromRedis(t, s, demo, newer.at(2)) // it is repaired
 			wantStored(t, s, foreign, parts{"a": "foreign", "b": "foreign", "same": "foreign"}.at(1))
 		})
 	}
@@ -118,7 +118,7 @@ func (l *tamperer) putList(ctx context.Context, key string) error {
 	return l.redis.RPush(ctx, key, "x").Err()
 }
 
-// A save that finds something else under its key is none the worse, and the next load repairs it.
+// A save over a foreign value succeeds, and the next load repairs it.
 func TestSave_ForeignValueUnderTheKeyIsReplaced(t *testing.T) {
 	server := redistest.Start(t)
 	s := mustNew(t, newBaseStore(), mustClient(t, server.URL()), longTimeout)
@@ -129,21 +129,22 @@ func TestSave_ForeignValueUnderTheKeyIsReplaced(t *testing.T) {
 	wantFromRedis(t, s, demo, parts{"a": "1"}.at(1))
 }
 
-// Reseal changes the bytes of parts without a new version. Whoever loads after it must get the new ones: the old key may be gone.
+// Reencrypt changes the bytes of parts without a new version. A later load must return the new
+// ones, because the old key may be gone.
 func TestLoad_AfterReencryptReturnsNewBytes(t *testing.T) {
 	s := mustNew(t, newBaseStore(), mustClient(t, redistest.Start(t).URL()), longTimeout)
 	mustSave(t, s, demo, 0, parts{"a": "sealed once", "b": "sealed once, too"}.delta())
 	wantFromRedis(t, s, demo, parts{"a": "sealed once", "b": "sealed once, too"}.at(1))
 	_, err := s.Reencrypt(t.Context(), "", 100, func(value store.SealedValue) ([]byte, error) {
 		if value.Part == "a" {
-			return []byte("sealed anew"), nil
+			return []byte("re-encrypted"), nil
 		}
 		return nil, nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	resealed := parts{"a": "sealed anew", "b": "sealed once, too"}.at(1)
-	wantStored(t, s, demo, resealed)
-	wantFromRedis(t, s, demo, resealed)
+	reencrypted := parts{"a": "re-encrypted", "b": "sealed once, too"}.at(1)
+	wantStored(t, s, demo, reencrypted)
+	wantFromRedis(t, s, demo, reencrypted)
 }

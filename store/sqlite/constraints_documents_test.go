@@ -85,6 +85,6 @@ func addDocuments(t *testing.T, s *Store) {
 }
 
 // writesOf returns an audit line and documents.
-func writesOf(act, of string, papers ...store.DocumentChange) store.Writes {
-	return store.Writes{Documents: papers, Audit: [][]byte{fmt.Appendf(nil, `{"type":%q,"of":%q}`, act, of)}}
+func writesOf(act, of string, documents ...store.DocumentChange) store.Writes {
+	return store.Writes{Documents: documents, Audit: [][]byte{fmt.Appendf(nil, `{"type":%q,"of":%q}`, act, of)}}
 }

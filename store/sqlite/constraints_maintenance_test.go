@@ -17,7 +17,7 @@ var forbiddenMaintenanceWrites = []forbiddenWrite{
 	{"changed answer that was there", "was decided", `UPDATE interrupts SET answer = b'other' WHERE id = b'told'`},
 	{"changed outcome that was there", "cannot change", `UPDATE resumes SET outcome = b'other' WHERE id = b'done'`},
 	{"changed receipt of an effect", "cannot change", `UPDATE effects SET receipt = b'other' WHERE number = 3`},
-	{"answer of nobody", "answer_of_decided", `UPDATE interrupts SET answer = b'x' WHERE id = b'open'`},
+	{"answer without a decision", "answer_of_decided", `UPDATE interrupts SET answer = b'x' WHERE id = b'open'`},
 
 	// A run that has ended.
 	{"another reference of a run that has ended", "stays as it is", `UPDATE runs SET ref = b'x' WHERE run = b'done'`},
@@ -109,8 +109,8 @@ func TestConstraints_AllowedMaintenanceWritesPass(t *testing.T) {
 		"name":                             `INSERT INTO once (name, value) VALUES (b'new', b'x')`,
 		"credential":                       `INSERT INTO credentials (id, account, name, role, hash, created_at) VALUES (b'new', b'acme', b'', b'', b'x', 0)`,
 		"revoked credential":               `UPDATE credentials SET revoked_at = 1 WHERE id = b'good'`,
-		"forgotten event":                  `DELETE FROM events WHERE run = b'done' AND number = 1`,
-		"forgotten receipt":                `DELETE FROM resumes WHERE id = b'never'; DELETE FROM effects WHERE number = 3`,
+		"deleted event":                    `DELETE FROM events WHERE run = b'done' AND number = 1`,
+		"deleted receipt":                  `DELETE FROM resumes WHERE id = b'never'; DELETE FROM effects WHERE number = 3`,
 	} {
 		wantAllowed(t, s, name, write)
 	}

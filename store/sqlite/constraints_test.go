@@ -89,7 +89,7 @@ var forbiddenWrites = []forbiddenWrite{
 	// I2: an accepted decision is never lost.
 	{"decided without a verdict", "verdict_exactly_when_decided", `UPDATE interrupts SET state = 'decided' WHERE id = b'open'`},
 	{"verdict that is not decided", "verdict_exactly_when_decided", `UPDATE interrupts SET verdict = 'approve' WHERE id = b'open'`},
-	{"decision of nobody", "verdict_exactly_when_decided", decision(`verdict = 'reject', decided_by = NULL`, `id = b'open'`)},
+	{"decision without an actor", "verdict_exactly_when_decided", decision(`verdict = 'reject', decided_by = NULL`, `id = b'open'`)},
 	{"decision of a person without a resume", "receipt_for_a_person", decision(`verdict = 'reject', resume = NULL`, `id = b'open'`)},
 	{"decision of a person without a receipt", "FOREIGN KEY", decision(`verdict = 'reject', resume = b'never'`, `id = b'open'`)},
 	{"decision that does not wake its run", "not woken", decision(`verdict = 'reject'`, `id = b'asleep'`)},

@@ -39,7 +39,7 @@
 // for another process, it does not notice the end of its context. Do not put the file on a network
 // file system: its locks are not reliable.
 //
-// # What the database guarantees
+// # Database constraints
 //
 // Constraints and triggers in the schema (migration/0002_runs.sql) enforce the invariants for every
 // writer: one active run per state key; a lease exactly while a run is running; a fence that only

@@ -79,11 +79,11 @@ type openedFile struct {
 
 // identifyFiles skips files that cannot be found.
 func identifyFiles(path string) (p fileIdentity) {
-	beside := path
+	base := path
 	if file, err := filepath.EvalSymlinks(path); err == nil {
-		beside = file
+		base = file
 	}
-	for _, path := range []string{path, beside + "-wal", beside + "-shm"} { //mutate:sqlite-log-files-watched
+	for _, path := range []string{path, base + "-wal", base + "-shm"} { //mutate:sqlite-log-files-watched
 		if info, err := os.Stat(path); err == nil {
 			p = append(p, openedFile{path, info})
 		}

@@ -51,9 +51,9 @@ func runTogether(s *Store, calls ...func(*Store)) {
 }
 
 // saveFirst saves the first checkpoint of a run and stores the result.
-func saveFirst(ctx context.Context, run string, told *error) func(*Store) {
+func saveFirst(ctx context.Context, run string, result *error) func(*Store) {
 	return func(s *Store) {
-		_, *told = s.Save(ctx, store.Key{Run: run}, 0, putRun(run))
+		_, *result = s.Save(ctx, store.Key{Run: run}, 0, putRun(run))
 	}
 }
 
@@ -102,21 +102,21 @@ func TestGroup_FailedWriteUndoesOnlyItself(t *testing.T) {
 	s := newStore(t)
 	failing := errors.New("failing")
 	for _, place := range []int{0, 1, 2} {
-		told := make([]error, 3)
+		result := make([]error, 3)
 		var calls []func(*Store)
-		for n := range told {
-			calls = append(calls, saveFirst(t.Context(), fmt.Sprint(place, "/", n), &told[n]))
+		for n := range result {
+			calls = append(calls, saveFirst(t.Context(), fmt.Sprint(place, "/", n), &result[n]))
 		}
 		calls[place] = func(s *Store) {
-			told[place] = s.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+			result[place] = s.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 				half := txn{tx: tx, statements: s.writing}
 				return errors.Join(half.save(ctx, store.Key{Run: fmt.Sprint(place, "/", place)}, 0, putRun("half")), failing)
 			})
 		}
 		runTogether(s, calls...)
-		for n, err := range told {
+		for n, err := range result {
 			if n == place != errors.Is(err, failing) || n != place && err != nil {
-				t.Errorf("%d fails, %d is told: %v", place, n, err)
+				t.Errorf("%d fails, %d is result: %v", place, n, err)
 			}
 			wantSaved(t, s, fmt.Sprint(place, "/", n), n != place)
 		}
@@ -141,7 +141,7 @@ func TestGroup_I9_FailedCommitFailsEveryWrite(t *testing.T) {
 	runTogether(s, saveFirst(t.Context(), "run", &first), saveFirst(t.Context(), "run", &second), refuse)
 	for _, err := range []error{first, second} {
 		if err == nil || errors.Is(err, store.ErrStale) {
-			t.Errorf("told: %v", err)
+			t.Errorf("result: %v", err)
 		}
 	}
 	wantSaved(t, s, "run", false)
@@ -160,13 +160,13 @@ func TestGroup_LostTransactionRetriesEachWriteAlone(t *testing.T) {
 			_, err := tx.ExecContext(ctx, `ROLLBACK`)
 			return errors.Join(err, ErrFull)
 		}); !errors.Is(err, ErrFull) {
-			t.Errorf("told: %v", err)
+			t.Errorf("result: %v", err)
 		}
 	}
 	var first, second error
 	runTogether(s, saveFirst(t.Context(), "first", &first), giveUp, saveFirst(t.Context(), "second", &second))
 	if first != nil || second != nil || tries != 2 {
-		t.Errorf("told %v and %v, tried %d times", first, second, tries)
+		t.Errorf("result %v and %v, tried %d times", first, second, tries)
 	}
 	wantSaved(t, s, "first", true)
 	wantSaved(t, s, "second", true)
@@ -175,7 +175,7 @@ func TestGroup_LostTransactionRetriesEachWriteAlone(t *testing.T) {
 func TestGroup_PanicReachesItsCaller(t *testing.T) {
 	s := newStore(t)
 	for n, calls := range [][]int{{0, 1}, {1, 0}} {
-		var told error
+		var result error
 		both := []func(*Store){
 			func(s *Store) {
 				defer func() {
@@ -185,11 +185,11 @@ func TestGroup_PanicReachesItsCaller(t *testing.T) {
 				}()
 				_ = s.write(t.Context(), func(context.Context, *sql.Tx) error { panic("at the desk") })
 			},
-			saveFirst(t.Context(), fmt.Sprint(n), &told),
+			saveFirst(t.Context(), fmt.Sprint(n), &result),
 		}
 		runTogether(s, both[calls[0]], both[calls[1]])
-		if told != nil {
-			t.Error(told)
+		if result != nil {
+			t.Error(result)
 		}
 		wantSaved(t, s, fmt.Sprint(n), true)
 	}
@@ -205,7 +205,7 @@ func TestGroup_CancelledWriteLeavesBeforeItBegins(t *testing.T) {
 		early, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if _, err := s.Save(early, store.Key{Run: "early"}, 0, putRun("early")); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("told: %v", err)
+			t.Errorf("result: %v", err)
 		}
 		begun <- struct{}{}
 	}()
@@ -234,7 +234,7 @@ func TestClose_WaitsForBegunWrites(t *testing.T) {
 			return txn{tx: tx, statements: s.writing}.save(ctx, store.Key{Run: "run"}, 0, putRun("run"))
 		})
 		if err != nil || !errors.Is(refused, ErrClosed) {
-			t.Errorf("told %v, and then %v", err, refused)
+			t.Errorf("result %v, and then %v", err, refused)
 		}
 	})
 	s := mustOpen(t, path)

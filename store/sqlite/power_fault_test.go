@@ -124,7 +124,7 @@ func groupWithFault(t *testing.T, h *powerHistory, writes []powerStep, trouble p
 		for n, step := range writes {
 			says, err := step.result(t.Context(), book)
 			if err != nil || errs[n] == nil && says != step.repeatResult {
-				t.Fatalf("trouble %d: write %d was told %v; repeated, it says %q, %v", trouble.At, n, errs[n], says, err)
+				t.Fatalf("fault %d: write %d returned %v; repeated, it returned %q, %v", trouble.At, n, errs[n], says, err)
 			}
 		}
 		if state, err := book.dump(t.Context()); err != nil || state != h.states[last+1] {

@@ -68,7 +68,7 @@ SELECT group_concat(i.name, ' ') FROM sqlite_schema AS t, pragma_index_list(t.na
 	}
 	for _, index := range strings.Fields(indexes) {
 		if !slices.ContainsFunc(plans, func(line string) bool { return slices.Contains(strings.Fields(line), index) }) {
-			t.Errorf("nobody uses %s", index)
+			t.Errorf("%s is unused", index)
 		}
 	}
 }

@@ -174,9 +174,9 @@ func (s *Store) Close() error {
 
 // fail converts an error to the error of the port or of this package.
 func (s *Store) fail(ctx context.Context, op string, err error) error {
-	for _, told := range portErrors {
-		if errors.Is(err, told) {
-			return told
+	for _, known := range portErrors {
+		if errors.Is(err, known) {
+			return known
 		}
 	}
 	if s.closed.Load() && !errors.Is(err, ErrClosed) {

@@ -11,10 +11,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Audited returns a store that passes every call on to s and fails the test when a call changes
-// the status of a run, a request or an effect without an audit line in the same call (invariant
-// I12). All stores that are wrapped for the same test share what is known of its runs, so that
-// several executors can be tested on one store.
+// Audited returns a store that forwards every call to s and fails the test if a call changes the
+// status of a run, a request or an effect without an audit line in the same call (invariant I12).
+// All stores wrapped for the same test share their knowledge of its runs, so several executors can
+// be tested on one store.
 //
 // Audited belongs directly below the executor. It reads from s only to confirm a violation.
 // [AuditedMethods] lists what is checked and what is exempt.
@@ -26,7 +26,7 @@ func Audited(t testing.TB, s store.Store) store.Store {
 	return a
 }
 
-// auditedWritable is a store that is checked and is a [store.WriteChecker].
+// auditedWritable is a checked store that is a [store.WriteChecker].
 type auditedWritable struct {
 	*audited
 	inner store.WriteChecker
@@ -34,9 +34,9 @@ type auditedWritable struct {
 
 func (a *auditedWritable) CheckWritable(ctx context.Context) error { return a.inner.CheckWritable(ctx) }
 
-// AuditRule says how [Audited] treats one method of the port.
+// AuditRule is the rule of [Audited] for one method of the port.
 type AuditRule struct {
-	// Checked says that the method is checked. Otherwise Exempt gives the reason why it is not.
+	// Checked reports that the method is checked. Otherwise Exempt is the reason why it is not.
 	Checked bool
 	Exempt  string
 }
@@ -45,24 +45,24 @@ type AuditRule struct {
 const (
 	reads       = "reads only"
 	notStatus   = "changes no status of a run, a request or an effect"
-	ownershipOf = "changes who owns a run, not what the run or its requests came to"
+	ownershipOf = "changes who owns a run, not the result of the run or its requests"
 )
 
 // AuditedMethods returns the rule of every method of [store.Store].
 func AuditedMethods() map[string]AuditRule {
 	rules := map[string]AuditRule{
 		"Claim":   {Exempt: ownershipOf + ": ready or running becomes running"},
-		"Release": {Exempt: ownershipOf + ": running becomes ready. Parking is documented as two transactions: run.parked is written by Amend just before"},
+		"Release": {Exempt: ownershipOf + ": running becomes ready. Parking is documented as two transactions: run.parked is written by CommitWrites just before"},
 	}
-	for _, name := range []string{"Create", "Rest", "Retry", "Decide", "Expire", "Cancel", "Begin", "End", "Amend", "Forget"} {
+	for _, name := range []string{"Create", "EndExecution", "Retry", "Decide", "Expire", "Cancel", "BeginEffect", "EndEffect", "CommitWrites", "DeleteRun"} {
 		rules[name] = AuditRule{Checked: true}
 	}
-	for _, name := range []string{"Renew", "SetRef", "Save", "Delete", "Vacuum", "Reseal", "Once", "AddCredential", "RevokeCredential", "ForgetCredentials"} {
+	for _, name := range []string{"Renew", "SetProviderRef", "Save", "Delete", "Vacuum", "Reencrypt", "PutIfAbsent", "AddCredential", "RevokeCredential", "PurgeCredentials"} {
 		rules[name] = AuditRule{Exempt: notStatus}
 	}
 	for _, name := range []string{
-		"Load", "Get", "List", "Resumed", "Interrupts", "Fenced", "Now", "Events", "Feed", "Watch", "Asked", "Question", "Standing", "Pending", "Waits",
-		"Paper", "Papers", "Due", "AuditHead", "AuditAccounts", "AuditLines", "Finished", "History", "Size", "Credential", "Credentials",
+		"Load", "Get", "List", "Receipt", "Interrupts", "Fenced", "Now", "Events", "Feed", "Watch", "InboxItems", "InboxItem", "RunSnapshot", "CountPending", "PendingByKind",
+		"Document", "Documents", "DueDocuments", "AuditHead", "AuditAccounts", "AuditLines", "FinishedRuns", "History", "Size", "Credential", "Credentials",
 	} {
 		rules[name] = AuditRule{Exempt: reads}
 	}
@@ -86,13 +86,13 @@ const (
 // interruptOf names an interrupt of a run.
 type interruptOf struct{ account, run, id string }
 
-// requestIndex is the part of a request's unencrypted fields that says how it stands.
+// requestIndex is the part of a request's index that holds its state.
 type requestIndex struct {
 	State    string `json:"state"`
 	Revision int64  `json:"revision"`
 }
 
-// seenCalls is what the wrapped stores of one test have seen.
+// seenCalls holds what the wrapped stores of one test have seen.
 type seenCalls struct {
 	t testing.TB
 
@@ -134,7 +134,7 @@ func seenBy(t testing.TB) *seenCalls {
 	return s
 }
 
-// fail reports a violation, unless the test is over.
+// fail reports a violation, unless the test has ended.
 func (s *seenCalls) fail(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *seenCalls) fail(format string, args ...any) {
 	}
 }
 
-// auditedLine is what is needed of an audit line.
+// auditedLine holds the fields of an audit line that are needed here.
 type auditedLine struct {
 	Kind  string `json:"kind"`
 	Place struct {
@@ -180,7 +180,7 @@ func (w written) names(interrupt string) bool {
 	return slices.ContainsFunc(w, func(l auditedLine) bool { return l.Place.Interrupt == interrupt || l.Place.Request == interrupt })
 }
 
-// note takes the lines of a call that is about to be made.
+// note records the lines of a call before it is made.
 func (s *seenCalls) note(account, run string, lines written) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,8 +196,8 @@ func (s *seenCalls) note(account, run string, lines written) {
 	}
 }
 
-// requestsChanged checks the requests that a successful call changed: one that is open to people
-// in another way than before has a line that names it.
+// requestsChanged checks the requests that a successful call changed: if the state of a request
+// changed, an audit line must name it.
 func (s *seenCalls) requestsChanged(method, account string, writes store.Writes) {
 	lines := linesOf(writes)
 	for _, p := range writes.Documents {
@@ -219,7 +219,7 @@ func (s *seenCalls) requestsChanged(method, account string, writes store.Writes)
 	}
 }
 
-// audited is a store that is checked.
+// audited is a checked store.
 type audited struct {
 	store.Store
 	seen *seenCalls
@@ -245,22 +245,22 @@ func (a *audited) EndExecution(ctx context.Context, lease store.Lease, end store
 		return status, err
 	}
 	if !status.Active() && !lines.hasRun(lineRunEnded, lease.Run) {
-		a.seen.fail("Rest ends run %s as %s without a line %s", lease.Run, status, lineRunEnded)
+		a.seen.fail("EndExecution ends run %s as %s without a line %s", lease.Run, status, lineRunEnded)
 	}
 	for _, id := range unasked {
-		a.seen.fail("Rest makes interrupt %s of run %s visible without a line %s", id, lease.Run, lineRequestAsked)
+		a.seen.fail("EndExecution makes interrupt %s of run %s visible without a line %s", id, lease.Run, lineRequestAsked)
 	}
 	var open []string
 	for _, i := range end.Open {
 		open = append(open, i.ID)
 	}
 	a.seen.decided(lease.Account, lease.Run, end.Applied...)
-	a.withdrawn(ctx, "Rest", lease.Account, lease.Run, open, lines)
-	a.seen.requestsChanged("Rest", lease.Account, end.Writes)
+	a.withdrawn(ctx, "EndExecution", lease.Account, lease.Run, open, lines)
+	a.seen.requestsChanged("EndExecution", lease.Account, end.Writes)
 	return status, nil
 }
 
-// unasked returns the interrupts that Rest would make visible without a line request.asked.
+// unasked returns the interrupts that EndExecution would make visible without a line request.asked.
 func (a *audited) unasked(ctx context.Context, lease store.Lease, end store.ExecutionEnd, lines written) (ids []string) {
 	for _, i := range end.Open {
 		at := interruptOf{lease.Account, lease.Run, i.ID}
@@ -272,7 +272,7 @@ func (a *audited) unasked(ctx context.Context, lease store.Lease, end store.Exec
 		}
 		known, err := a.Store.Interrupts(ctx, lease.Account, lease.Run)
 		if err != nil {
-			continue // Rest will hardly succeed, either
+			continue // EndExecution will hardly succeed either
 		}
 		if !slices.ContainsFunc(known, func(k store.Interrupt) bool { return k.ID == i.ID && k.State != store.InterruptWithdrawn }) {
 			ids = append(ids, i.ID)
@@ -281,7 +281,8 @@ func (a *audited) unasked(ctx context.Context, lease store.Lease, end store.Exec
 	return ids
 }
 
-// decided notes that interrupts of a run were decided, or expired: nothing withdraws them any more.
+// decided records that interrupts of a run were decided or expired, so they are not withdrawn
+// later.
 func (s *seenCalls) decided(account, run string, ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,8 +290,8 @@ func (s *seenCalls) decided(account, run string, ids ...string) {
 	s.open[key] = slices.DeleteFunc(slices.Clone(s.open[key]), func(id string) bool { return slices.Contains(ids, id) })
 }
 
-// withdrawn checks, after a call that leaves only some interrupts of a run open, that each of those
-// that the call withdrew has a line.
+// withdrawn checks, after a call that leaves only some interrupts of a run open, that each
+// interrupt that the call withdrew has a line.
 func (a *audited) withdrawn(ctx context.Context, method, account, run string, open []string, lines written) {
 	s := a.seen
 	key := store.Key{Account: account, Run: run}
@@ -329,7 +330,7 @@ func (a *audited) Cancel(ctx context.Context, account, run string, as store.Stat
 		a.seen.fail("Cancel ends run %s as %s without a line %s", run, as, lineRunEnded)
 	}
 	for _, id := range waits {
-		if !lines.has(lineRequestWithdrawn, id) && !lines.has(lineRequestDecided, id) { // the approver who gives the task up decides
+		if !lines.has(lineRequestWithdrawn, id) && !lines.has(lineRequestDecided, id) { // an approver who abandons the run decides
 			a.seen.fail("Cancel withdraws interrupt %s of run %s without a line %s", id, run, lineRequestWithdrawn)
 		}
 	}
@@ -338,7 +339,7 @@ func (a *audited) Cancel(ctx context.Context, account, run string, as store.Stat
 	return ended, nil
 }
 
-// withdrawnLines stand for interrupts that were checked already.
+// withdrawnLines returns lines for interrupts that were already checked.
 func withdrawnLines(ids []string) (lines written) {
 	for _, id := range ids {
 		line := auditedLine{Kind: lineRequestWithdrawn}
@@ -402,16 +403,17 @@ func (a *audited) Expire(ctx context.Context, until time.Time, limit int, writes
 func (a *audited) BeginEffect(ctx context.Context, lease store.Lease, effect store.NewEffect) (store.Effect, bool, error) {
 	line, begun, err := a.Store.BeginEffect(ctx, lease, effect)
 	if err == nil && begun && !linesOf(effect.Writes).has(lineEffectBegun, effect.Interrupt) {
-		a.seen.fail("Begin starts effect %d of %s without a line %s", effect.Attempt, effect.Interrupt, lineEffectBegun)
+		a.seen.fail("BeginEffect starts effect %d of %s without a line %s", effect.Attempt, effect.Interrupt, lineEffectBegun)
 	}
 	return line, begun, err
 }
 
-// End checks every call, also for an effect that has ended before: the port does not say which it was.
+// EndEffect checks every call, also for an effect that has already ended, because the port does not
+// report which it was.
 func (a *audited) EndEffect(ctx context.Context, end store.EffectEnd) error {
 	err := a.Store.EndEffect(ctx, end)
 	if err == nil && !linesOf(end.Writes).has(lineEffectEnded, end.Interrupt) {
-		a.seen.fail("End ends effect %d of %s without a line %s", end.Attempt, end.Interrupt, lineEffectEnded)
+		a.seen.fail("EndEffect ends effect %d of %s without a line %s", end.Attempt, end.Interrupt, lineEffectEnded)
 	}
 	return err
 }
@@ -419,16 +421,17 @@ func (a *audited) EndEffect(ctx context.Context, end store.EffectEnd) error {
 func (a *audited) CommitWrites(ctx context.Context, account string, writes store.Writes) error {
 	err := a.Store.CommitWrites(ctx, account, writes)
 	if err == nil {
-		a.seen.requestsChanged("Amend", account, writes)
+		a.seen.requestsChanged("CommitWrites", account, writes)
 	}
 	return err
 }
 
-// Forget checks every call, also for a run that is gone already: the port does not say which it was.
+// DeleteRun checks every call, also for a run that is already deleted, because the port does not
+// report which it was.
 func (a *audited) DeleteRun(ctx context.Context, account, run string, writes store.Writes) error {
 	err := a.Store.DeleteRun(ctx, account, run, writes)
 	if err == nil && !linesOf(writes).hasRun(lineErased, run) {
-		a.seen.fail("Forget deletes run %s without a line %s", run, lineErased)
+		a.seen.fail("DeleteRun deletes run %s without a line %s", run, lineErased)
 	}
 	return err
 }

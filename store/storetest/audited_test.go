@@ -14,7 +14,7 @@ import (
 )
 
 // Every method of the port is either checked or exempt with a reason. A new method fails here until
-// somebody has decided which it is.
+// it has a rule.
 func TestI12_EveryMethodOfThePortHasAnAuditRule(t *testing.T) {
 	rules := storetest.AuditedMethods()
 	port := reflect.TypeFor[store.Store]()
@@ -31,7 +31,7 @@ func TestI12_EveryMethodOfThePortHasAnAuditRule(t *testing.T) {
 	}
 }
 
-// recordingTB collects what a test would report.
+// recordingTB collects the errors of a test.
 type recordingTB struct {
 	testing.TB
 	failures []string
@@ -41,12 +41,12 @@ func (r *recordingTB) Errorf(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
-// sealedLine is an audit line of a kind, about a run and an interrupt.
+// line returns an audit line of a kind, about a run and an interrupt.
 func line(kind, run, interrupt string) []byte {
 	return fmt.Appendf(nil, `{"kind":%q,"place":{"run":%q,"interrupt":%q}}`, kind, run, interrupt)
 }
 
-// writesOf returns writes that consist of audit lines.
+// with returns writes that consist of audit lines.
 func with(lines ...[]byte) store.Writes { return store.Writes{Audit: lines} }
 
 // Each change of a status passes with its line and is reported without it.
@@ -77,15 +77,15 @@ func TestI12_AuditedReportsAStatusChangeWithoutItsLine(t *testing.T) {
 		line   []byte
 		call   func(env, store.Writes) error
 	}{
-		"Rest asks": {nil, line("request.asked", "r1", "q1"), func(e env, writes store.Writes) error {
+		"EndExecution asks": {nil, line("request.asked", "r1", "q1"), func(e env, writes store.Writes) error {
 			_, err := e.s.EndExecution(e.t.Context(), e.lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: question, Writes: writes})
 			return err
 		}},
-		"Rest completes": {nil, line("run.ended", "r1", ""), func(e env, writes store.Writes) error {
+		"EndExecution completes": {nil, line("run.ended", "r1", ""), func(e env, writes store.Writes) error {
 			_, err := e.s.EndExecution(e.t.Context(), e.lease, store.ExecutionEnd{Status: store.StatusCompleted, Writes: writes})
 			return err
 		}},
-		"Rest withdraws": {func(e env) error { // one of two questions is answered, and the run asks the other one no more
+		"EndExecution withdraws": {func(e env) error { // one of two interrupts is answered, and the run no longer raises the other
 			both := store.ExecutionEnd{Status: store.StatusWaiting, Open: []store.NewInterrupt{question[0], {ID: "q2", Kind: "k", Data: []byte("{}")}}}
 			both.Writes = with(line("request.asked", "r1", "q1"), line("request.asked", "r1", "q2"))
 			if _, err := e.s.EndExecution(e.t.Context(), e.lease, both); err != nil {
@@ -132,11 +132,11 @@ func TestI12_AuditedReportsAStatusChangeWithoutItsLine(t *testing.T) {
 				}
 			}
 		}},
-		"Begin": {nil, line("effect.begun", "r1", "q9"), begins},
-		"End": {func(e env) error { return begins(e, with(line("effect.begun", "r1", "q9"))) }, line("effect.ended", "r1", "q9"), func(e env, writes store.Writes) error {
+		"BeginEffect": {nil, line("effect.begun", "r1", "q9"), begins},
+		"EndEffect": {func(e env) error { return begins(e, with(line("effect.begun", "r1", "q9"))) }, line("effect.ended", "r1", "q9"), func(e env, writes store.Writes) error {
 			return e.s.EndEffect(e.t.Context(), store.EffectEnd{Account: "acme", Interrupt: "q9", Attempt: 1, State: store.EffectSucceeded, Writes: writes})
 		}},
-		"Amend changes a request": {func(e env) error {
+		"CommitWrites changes a request": {func(e env) error {
 			_, err := e.s.EndExecution(e.t.Context(), e.lease, store.ExecutionEnd{
 				Status: store.StatusWaiting, Open: question, Writes: store.Writes{Documents: []store.DocumentChange{request}, Audit: [][]byte{line("request.asked", "r1", "q1")}},
 			})
@@ -147,7 +147,7 @@ func TestI12_AuditedReportsAStatusChangeWithoutItsLine(t *testing.T) {
 			writes.Documents = append(writes.Documents, changed)
 			return e.s.CommitWrites(e.t.Context(), "acme", writes)
 		}},
-		"Forget": {func(e env) error {
+		"DeleteRun": {func(e env) error {
 			_, err := e.s.Cancel(e.t.Context(), "acme", "r1", store.StatusCancelled, nil, with(line("run.ended", "r1", "")))
 			return err
 		}, line("audit.erased", "r1", ""), func(e env, writes store.Writes) error {

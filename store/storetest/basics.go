@@ -45,7 +45,7 @@ func testDelta(t *testing.T, s store.Checkpoints) {
 	mustSave(t, s, demo, 0, parts{"a": "1", "b": "1", "c": "1"}.delta())
 	mustSave(t, s, demo, 1, parts{"b": "22", "d": "2"}.delta("c", "never there"))
 	wantStored(t, s, demo, parts{"a": "1", "b": "22", "d": "2"}.checkpoint(2))
-	mustSave(t, s, demo, 2, parts{"c": "3"}.delta("a")) // a name may come back
+	mustSave(t, s, demo, 2, parts{"c": "3"}.delta("a")) // a name may be used again
 	wantStored(t, s, demo, parts{"b": "22", "c": "3", "d": "2"}.checkpoint(3))
 	mustSave(t, s, demo, 3, parts{}.delta("b", "c", "d"))
 	wantStored(t, s, demo, parts{}.checkpoint(4))
@@ -78,7 +78,7 @@ func testStale(t *testing.T, s store.Checkpoints) {
 	}
 	wantStored(t, s, demo, kept.checkpoint(3))
 	if _, err := s.Load(t.Context(), missing); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a refused save created its checkpoint: Load = %v", err)
+		t.Errorf("a rejected save created its checkpoint: Load = %v", err)
 	}
 }
 
@@ -134,11 +134,11 @@ func testDelete(t *testing.T, s store.Checkpoints) {
 	wantStored(t, s, other, parts{"a": "other"}.checkpoint(1))
 
 	mustSave(t, s, demo, 0, parts{"c": "new"}.delta())
-	wantStored(t, s, demo, parts{"c": "new"}.checkpoint(1)) // nothing of the old parts
+	wantStored(t, s, demo, parts{"c": "new"}.checkpoint(1)) // without the old parts
 }
 
 func testAccounts(t *testing.T, s store.Checkpoints) {
-	// Pairs that a careless concatenation of account and run would confuse.
+	// Pairs that a naive concatenation of account and run would confuse.
 	keys := []store.Key{
 		{Account: "", Run: "r"},
 		{Account: "a", Run: "r"},

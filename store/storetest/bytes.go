@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// unusualStrings are byte strings that some database, driver or encoding is known to trip over.
+// unusualStrings are byte strings that cause problems in some databases, drivers or encodings.
 var unusualStrings = []string{
 	"\x00",
 	"\x00\x00",
@@ -66,11 +66,11 @@ func testEmptyData(t *testing.T, s store.Checkpoints) {
 	checkpoint := mustLoad(t, s, demo)
 	for _, name := range []string{"nil", "empty", "full"} {
 		if data, ok := checkpoint.Parts[name]; !ok || len(data) != 0 {
-			t.Errorf("part %q: %q, there: %t; want it to be there and empty", name, data, ok)
+			t.Errorf("part %q: %q, exists: %t; want an empty part", name, data, ok)
 		}
 	}
 	if data, ok := checkpoint.Parts["missing"]; ok {
-		t.Errorf("a part that nobody put is there: %q", data)
+		t.Errorf("an unknown part exists: %q", data)
 	}
 	mustSave(t, s, demo, 2, parts{}.delta("nil", "empty"))
 	wantStored(t, s, demo, parts{"full": ""}.checkpoint(3))
@@ -85,9 +85,9 @@ func testAliasIn(t *testing.T, s store.Checkpoints) {
 	}
 	mustSave(t, s, demo, 1, delta)
 	if got := string(delta.Put[0].Data) + string(delta.Put[1].Data) + delta.Delete[0]; got != "aaaabbbbgone" {
-		t.Fatalf("Save changed what it was given: %q", got)
+		t.Fatalf("Save changed its argument: %q", got)
 	}
-	delta.Put[0], delta.Delete[0] = store.Part{Name: "z"}, "a" // the lists are the caller's, only the bytes are not
+	delta.Put[0], delta.Delete[0] = store.Part{Name: "z"}, "a" // the lists belong to the caller; only the bytes do not
 	wantStored(t, s, demo, want.checkpoint(2))
 }
 
@@ -96,19 +96,19 @@ func testAliasOut(t *testing.T, s store.Checkpoints) {
 	mustSave(t, s, demo, 0, want.delta())
 
 	first, second := mustLoad(t, s, demo), mustLoad(t, s, demo)
-	for name := range first.Parts { // appending to one part must not run into the next, nor into what others append
+	for name := range first.Parts { // appending to one part must not affect another
 		_ = append(first.Parts[name], "overrun"...)
 		_ = append(second.Parts[name], "OVERRUN"...)
 	}
 	wantEqual(t, first, want.checkpoint(1))
-	first.Parts["b"] = nil // the map is the caller's
+	first.Parts["b"] = nil // the map belongs to the caller
 	delete(first.Parts, "d")
 	first.Parts["e"] = []byte("new")
 
 	wantEqual(t, second, want.checkpoint(1))
 	wantStored(t, s, demo, want.checkpoint(1))
 	mustSave(t, s, demo, 1, parts{"a": "AAAA", "b": "longer than before"}.delta("d"))
-	wantEqual(t, second, want.checkpoint(1)) // a later save changes nothing that was handed out before
+	wantEqual(t, second, want.checkpoint(1)) // a later save does not change earlier results
 }
 
 func testBigParts(t *testing.T, s store.Checkpoints) {
@@ -124,7 +124,7 @@ func testBigParts(t *testing.T, s store.Checkpoints) {
 	mustSave(t, s, demo, 0, want.delta())
 	wantEqualBytes(t, mustLoad(t, s, demo), want.checkpoint(1))
 
-	want["big"], want["small"] = "shrunk", fill(3, size) // they change places
+	want["big"], want["small"] = "shrunk", fill(3, size) // they swap sizes
 	mustSave(t, s, demo, 1, parts{"big": want["big"], "small": want["small"]}.delta())
 	wantEqualBytes(t, mustLoad(t, s, demo), want.checkpoint(2))
 }
@@ -147,7 +147,7 @@ func testManyParts(t *testing.T, s store.Checkpoints) {
 	wantEqualBytes(t, mustLoad(t, s, demo), even.checkpoint(2))
 }
 
-// wantEqualBytes is wantEqual for what is too much to print.
+// wantEqualBytes is wantEqual for data that is too big to print.
 func wantEqualBytes(t *testing.T, got, want store.Checkpoint) {
 	t.Helper()
 	if got.Version != want.Version || len(got.Parts) != len(want.Parts) {
@@ -160,7 +160,7 @@ func wantEqualBytes(t *testing.T, got, want store.Checkpoint) {
 	}
 }
 
-// testNames wants runs to be found by names of any bytes, whatever else has those names.
+// testNames checks that runs are found by names with any bytes.
 func testNames(t *testing.T, h *storeTester) {
 	next := func(n int) string { return unusualStrings[(n+1)%len(unusualStrings)] }
 	for n, text := range unusualStrings {
@@ -194,7 +194,8 @@ func testNames(t *testing.T, h *storeTester) {
 	}
 }
 
-// testLongNames is about names of any length. No index of PostgreSQL takes more than 2704 bytes that cannot be compressed.
+// testLongNames checks names of any length. An index entry of PostgreSQL has at most 2704
+// incompressible bytes.
 func testLongNames(t *testing.T, h *storeTester) {
 	random := make([]byte, 20_000)
 	if _, err := rand.Read(random); err != nil {
@@ -217,7 +218,7 @@ func testLongNames(t *testing.T, h *storeTester) {
 	}
 }
 
-// named takes a run through everything, called by these names.
+// runWithNames takes a run with these names through every call.
 func (h *storeTester) runWithNames(account, a, b string) {
 	h.t.Helper()
 	lease, err := h.store.Create(h.ctx(), store.NewRun{Account: account, ID: b, StateKey: a, Provider: a, Graph: b, InputDigest: b, Owner: a, Lease: leaseDuration})

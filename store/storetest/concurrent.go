@@ -38,15 +38,15 @@ func testOneWinner(t *testing.T, s store.Checkpoints) {
 			}
 		}
 		if winner < 0 {
-			t.Fatalf("round %d: nobody won", base)
+			t.Fatalf("round %d: no save won", base)
 		}
 		who := fmt.Sprint(winner)
 		wantStored(t, s, demo, parts{"who": who, "also": who}.checkpoint(base+1))
 	}
 }
 
-// generation is the checkpoint after the nth save of testTornReads. One part comes and goes, so that a reader that mixes
-// two generations is found also by what is there.
+// generation returns the checkpoint after the nth save of testTornReads. One part is added and
+// removed, so that a mix of two generations is detected.
 func generation(n int64) parts {
 	text := fmt.Sprint(n)
 	p := parts{"a": text, "b": text, "c": text, "d": text}
@@ -56,13 +56,13 @@ func generation(n int64) parts {
 	return p
 }
 
-// testTornReads saves until every reader has seen enough. How many saves that takes depends on the store: reading an old
-// version again and again would prove nothing.
+// testTornReads saves until every reader has seen enough versions. The number of saves depends on
+// the store: reading an old version repeatedly would prove nothing.
 func testTornReads(t *testing.T, s store.Checkpoints) {
 	const readers = 4
 	mustSave(t, s, demo, 0, generation(1).delta())
 	var reading sync.WaitGroup
-	defer reading.Wait() // also when a save fails: nobody may report to a test that has ended
+	defer reading.Wait() // also if a save fails: no goroutine may report to a test that has ended
 	for range readers {
 		reading.Go(func() {
 			if err := readGenerations(t.Context(), s); err != nil {
@@ -89,7 +89,8 @@ func testTornReads(t *testing.T, s store.Checkpoints) {
 	}
 }
 
-// readGenerations loads until it has seen many versions, or has tried for long, and returns what was wrong with one.
+// readGenerations loads until it has seen many versions, or has tried often, and returns an error
+// for an inconsistent one.
 func readGenerations(ctx context.Context, s store.Checkpoints) error {
 	const enough, atMost = 100, 20_000
 	last, seen := int64(0), 0
@@ -168,7 +169,7 @@ func testCancelDuring(t *testing.T, s store.Checkpoints) {
 		if round%4 == 0 {
 			cancel() // certainly too early
 		} else {
-			wg.Go(cancel) // somewhere on the way
+			wg.Go(cancel) // at some point during the save
 		}
 		_, err := s.Save(ctx, demo, version, manyPartsDelta(version).delta())
 		wg.Wait()
@@ -183,10 +184,10 @@ func testCancelDuring(t *testing.T, s store.Checkpoints) {
 		version = got.Version
 		wantEqual(t, got, manyPartsDelta(version-1).checkpoint(version))
 	}
-	mustSave(t, s, demo, version, manyPartsDelta(version).delta()) // the store has taken no harm
+	mustSave(t, s, demo, version, manyPartsDelta(version).delta()) // the store still works
 }
 
-// manyPartsDelta is a checkpoint with enough parts for a cancel to come between two of them.
+// manyPartsDelta returns a checkpoint with enough parts for a cancel between two of them.
 func manyPartsDelta(base int64) parts {
 	p := parts{}
 	for i := range 20 {

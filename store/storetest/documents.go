@@ -15,17 +15,17 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// requestChange is a change of the request of an interrupt.
+// requestChange returns a change of the request of an interrupt.
 func requestChange(interrupt string, base int64, body string) store.DocumentChange {
 	return store.DocumentChange{Kind: store.RequestDocument, ID: interrupt, Run: "r", BaseRevision: base, Body: []byte(body), Index: []byte(`{"rule":"r1","n":2}`)}
 }
 
-// auditLine is an object for the audit log.
+// auditLine returns an object for the audit log.
 func auditLine(text string) []byte { return fmt.Appendf(nil, `{"type":%q}`, text) }
 
-// writesOf is what is written writes: a request, and a line that names the act.
-func writesOf(act string, papers ...store.DocumentChange) store.Writes {
-	return store.Writes{Documents: papers, Audit: [][]byte{auditLine(act)}}
+// writesOf returns writes with requests and a line that names the act.
+func writesOf(act string, documents ...store.DocumentChange) store.Writes {
+	return store.Writes{Documents: documents, Audit: [][]byte{auditLine(act)}}
 }
 
 func (h *storeTester) document(kind store.DocumentKind, id string) store.Document {
@@ -35,7 +35,7 @@ func (h *storeTester) document(kind store.DocumentKind, id string) store.Documen
 	return p
 }
 
-// logged checks that the log of acme says exactly this, and that its chain holds.
+// wantAudit checks the audit log of acme and verifies its chain.
 func (h *storeTester) wantAudit(want ...string) {
 	h.t.Helper()
 	lines, err := h.store.AuditLines(h.ctx(), "acme", 0, 0)
@@ -102,12 +102,12 @@ func testDocuments(t *testing.T, h *storeTester) {
 func testDocumentsStale(t *testing.T, h *storeTester) {
 	made := store.DocumentChange{Kind: "grant", ID: "g1", Body: []byte("first")}
 	other := store.DocumentChange{Kind: "grant", ID: "g2"}
-	amend := func(want error, papers ...store.DocumentChange) {
+	amend := func(want error, documents ...store.DocumentChange) {
 		t.Helper()
-		h.wantErr(h.store.CommitWrites(h.ctx(), "acme", writesOf("refused", papers...)), want)
+		h.wantErr(h.store.CommitWrites(h.ctx(), "acme", writesOf("refused", documents...)), want)
 	}
 	h.must(h.store.CommitWrites(h.ctx(), "acme", writesOf("made", made)))
-	amend(store.ErrStale, other, made) // it is there
+	amend(store.ErrStale, other, made) // it exists
 	made.BaseRevision = 2
 	amend(store.ErrStale, other, made)
 	made.BaseRevision = -1
@@ -138,7 +138,7 @@ func testDocumentsDue(t *testing.T, h *storeTester) {
 	h.endWaiting(h.create("r"), "i1", "i2", "i3")
 	h.must(h.store.CommitWrites(h.ctx(), "acme", store.Writes{Documents: []store.DocumentChange{
 		past(store.RequestDocument, "i1", time.Minute), past(store.RequestDocument, "i2", time.Hour), past(store.RequestDocument, "i3", -time.Hour),
-		past(store.RequestDocument, "nobody asked", time.Hour), past("notice", "n1", time.Second),
+		past(store.RequestDocument, "not raised", time.Hour), past("notice", "n1", time.Second),
 	}}))
 	theirs := past("notice", "n2", time.Minute)
 	theirs.Run = "" // they have none
@@ -161,7 +161,7 @@ func testDocumentsDue(t *testing.T, h *storeTester) {
 	due("grant", 10)
 	due("notice", 0)
 
-	// A request that is withdrawn has a new revision, and no time.
+	// A withdrawn request has a new revision and no DueAt.
 	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.StatusCancelled, nil, store.Writes{})
 	h.must(err)
 	due(store.RequestDocument, 10)
@@ -170,7 +170,7 @@ func testDocumentsDue(t *testing.T, h *storeTester) {
 	}
 }
 
-// Every change brings its papers and lines along, and one that is not made does not.
+// Every change applies its writes, and a rejected change does not.
 func testWrites(t *testing.T, h *storeTester) {
 	n := newRun("r")
 	n.Writes = writesOf("created")
@@ -195,7 +195,7 @@ func testWrites(t *testing.T, h *storeTester) {
 	for _, writes := range []store.Writes{writesOf("refused"), writesOf("refused", requestChange("i1", 2, "refused")), {Documents: []store.DocumentChange{requestChange("i1", 2, "refused")}}} {
 		refused.Writes = writes
 		_, err = h.store.Decide(h.ctx(), refused)
-		h.wantErr(err, store.ErrStale) // what stands writes it was written for an open question
+		h.wantErr(err, store.ErrStale) // its writes were prepared for an open interrupt
 	}
 	_, err = h.store.Receipt(h.ctx(), "acme", "ann", "late")
 	h.wantErr(err, store.ErrNotFound)
@@ -229,7 +229,7 @@ func testWrites(t *testing.T, h *storeTester) {
 	}
 }
 
-// A change that cannot write what goes with it is not made.
+// A change with stale writes is not made.
 func testWritesStale(t *testing.T, h *storeTester) {
 	stale := writesOf("stale", store.DocumentChange{Kind: "grant", ID: "g", BaseRevision: 7})
 	n := newRun("r")
@@ -250,7 +250,7 @@ func testWritesStale(t *testing.T, h *storeTester) {
 	_, err = h.store.Decide(h.ctx(), decision)
 	h.wantErr(err, store.ErrStale)
 	_, err = h.store.Receipt(h.ctx(), "acme", "ann", "resume")
-	h.wantErr(err, store.ErrNotFound) // it can be said again
+	h.wantErr(err, store.ErrNotFound) // it can be repeated
 	decision.Writes = store.Writes{}
 	h.wantResult(decision, store.ResultAccepted)
 
@@ -272,7 +272,7 @@ func testWritesStale(t *testing.T, h *storeTester) {
 	h.wantAudit()
 }
 
-// What people have before them is decided as it is now, or not at all.
+// A decision requires the current revision of its request.
 func testDecideRequest(t *testing.T, h *storeTester) {
 	h.endExecution(h.create("r"), store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i1"), Writes: writesOf("asked", requestChange("i1", 0, "open"))})
 	h.must(h.store.CommitWrites(h.ctx(), "acme", writesOf("viewed", requestChange("i1", 1, "viewed"))))
@@ -318,7 +318,7 @@ func testExpireWrites(t *testing.T, h *storeTester) {
 	h.wantAudit("asked", "expired", "expired")
 }
 
-// The deadline of an interrupt moves with its request, and only while somebody can decide.
+// The deadline of an interrupt moves with its request while it is pending.
 func testDeadlineMoves(t *testing.T, h *storeTester) {
 	open := newInterrupts("i1", "i2")
 	open[0].Timeout, open[1].Timeout = time.Hour, time.Hour
@@ -331,11 +331,11 @@ func testDeadlineMoves(t *testing.T, h *storeTester) {
 		t.Errorf("the deadline is %v, not %v", got, moved.InterruptDeadline)
 	}
 	if got := h.interrupt("r", "i2").Deadline; !got.Equal(before) {
-		t.Errorf("that of another is %v, not %v", got, before)
+		t.Errorf("the deadline of another is %v, not %v", got, before)
 	}
 	decision := approve("r", "resume", "i1")
 	last := requestChange("i1", 2, "decided")
-	last.InterruptDeadline = before.Add(-3 * time.Hour) // writesOf the decision itself it does not move
+	last.InterruptDeadline = before.Add(-3 * time.Hour) // it does not move with the decision itself
 	decision.Writes = writesOf("decided", last)
 	h.wantResult(decision, store.ResultAccepted)
 	late := requestChange("i1", 3, "late")
@@ -369,10 +369,11 @@ func testDocumentsOfRun(t *testing.T, h *storeTester) {
 	_, err = h.store.Document(h.ctx(), "acme", "vote", "v1")
 	h.wantErr(err, store.ErrNotFound)
 	h.document("grant", "g1") // belongs to no run
-	h.wantAudit("asked")      // what was done stays known
+	h.wantAudit("asked")      // the audit log stays
 }
 
-// Of any number who change one paper, one wins; and the log has each change once, in an unbroken chain.
+// Of concurrent changes of one document one wins, and the audit log has each change once, in an
+// unbroken chain.
 func testDocumentsRace(t *testing.T, h *storeTester) {
 	h.must(h.store.CommitWrites(h.ctx(), "acme", writesOf("made", store.DocumentChange{Kind: "counter", ID: "c", Body: []byte{0}})))
 	var group sync.WaitGroup
@@ -430,7 +431,7 @@ func testI8Documents(t *testing.T, h *storeTester) {
 		}
 		slices.Sort(accounts)
 		if !slices.Equal(accounts, []string{"acme", "other"}) {
-			t.Errorf("in pages of %d, logs are kept for %q", limit, accounts)
+			t.Errorf("in pages of %d, accounts with logs are %q", limit, accounts)
 		}
 	}
 	if head, err := h.store.AuditHead(h.ctx(), "nobody"); err != nil || head != (chain.Head{}) {

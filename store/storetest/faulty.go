@@ -10,21 +10,21 @@ import (
 
 var _ store.Checkpoints = (*Faulty)(nil)
 
-// FaultTime says on which side of the write a fault strikes.
+// FaultTime is the side of the write on which a fault occurs.
 type FaultTime int
 
 const (
-	// BeforeWrite the write: the store does not change.
+	// BeforeWrite means that the store does not change.
 	BeforeWrite FaultTime = iota
-	// AfterWrite the write: the store has changed, but the caller gets an error and cannot know.
+	// AfterWrite means that the store has changed, but the caller gets an error and cannot know.
 	AfterWrite
 )
 
-// ErrCrashed is what every call returns once a crash has struck, until Restart.
+// ErrCrashed is returned by every call after a crash, until Restart.
 var ErrCrashed = errors.New("storetest: the process crashed")
 
-// Faulty passes calls on to another store, fails where a test wants it to, and counts. Without faults it is the inner
-// store. All methods may be called at once from any goroutine.
+// Faulty forwards calls to another store, fails where a test wants it to, and counts. Without
+// faults it behaves like the inner store. All methods are safe for concurrent use.
 type Faulty struct {
 	inner store.Checkpoints
 
@@ -48,16 +48,17 @@ func NewFaulty(inner store.Checkpoints) *Faulty {
 	return &Faulty{inner: inner, faults: map[int]fault{}}
 }
 
-// FailSave makes the nth Save since NewFaulty (the first is 1) return err. Those before and after it work; FailSave may
-// be called several times with different n. If the inner store refuses the save, its error is returned and not err.
+// FailSave makes the nth Save since NewFaulty (the first is 1) return err. Other saves work.
+// FailSave may be called several times with different n. If the inner store rejects the save, its
+// error is returned instead of err.
 func (f *Faulty) FailSave(n int, when FaultTime, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults[n] = fault{when: when, err: err}
 }
 
-// CrashSave ends the world at the nth Save since NewFaulty: it and every call after it return ErrCrashed and change
-// nothing, as if the process were gone. Saves that were under way at that moment may be applied, but are not
+// CrashSave simulates a crash at the nth Save since NewFaulty: it and every later call return
+// ErrCrashed and change nothing. Saves that are running at that moment may be applied but are not
 // acknowledged.
 func (f *Faulty) CrashSave(n int, when FaultTime) {
 	f.mu.Lock()
@@ -65,7 +66,7 @@ func (f *Faulty) CrashSave(n int, when FaultTime) {
 	f.faults[n] = fault{when: when, err: ErrCrashed, crash: true}
 }
 
-// Restart ends a crash. What the inner store holds is what the next process finds.
+// Restart ends a crash. The next process finds what the inner store holds.
 func (f *Faulty) Restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,21 +80,21 @@ func (f *Faulty) FailLoad(err error) {
 	f.failLoad = err
 }
 
-// Saves returns how often Save was called, whatever came of it; calls during a crash do not count.
+// Saves returns how often Save was called; calls during a crash do not count.
 func (f *Faulty) Saves() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.saves
 }
 
-// BytesPut returns the size of everything that was put, names and data, by saves that the inner store accepted.
+// BytesPut returns the size of all names and data in saves that the inner store accepted.
 func (f *Faulty) BytesPut() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.bytesPut
 }
 
-// LargestSave returns the size of the largest save among those that BytesPut counts.
+// LargestSave returns the size of the largest save that BytesPut counts.
 func (f *Faulty) LargestSave() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,7 +148,8 @@ func (f *Faulty) loadFault() error {
 	return f.failLoad
 }
 
-// begin counts the save and returns the fault that awaits it, or the error of one that strikes at once.
+// begin counts the save and returns its fault, or the error of a fault that occurs before the
+// write.
 func (f *Faulty) begin() (fault, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -163,8 +165,8 @@ func (f *Faulty) begin() (fault, error) {
 	return due, nil
 }
 
-// end returns what the caller of Save is told. An error of the inner store goes before a fault: nothing was applied
-// after which the fault could strike.
+// end returns the result of Save. An error of the inner store takes precedence over a fault,
+// because nothing was applied.
 func (f *Faulty) end(due fault, err error, size int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,7 +175,7 @@ func (f *Faulty) end(due fault, err error, size int64) error {
 		f.largest = max(f.largest, size)
 	}
 	switch {
-	case f.crashed: // by another save, while this one was under way
+	case f.crashed: // another save crashed in between
 		return ErrCrashed
 	case err != nil && !due.crash:
 		return err

@@ -20,7 +20,7 @@ func put(text string) store.Delta {
 	return store.Delta{Put: []store.Part{{Name: "run", Data: []byte(text)}}}
 }
 
-// stored returns what is in the store as "version:run", or "" if there is nothing.
+// stored returns the content of the store as "version:run", or "" if it is empty.
 func stored(t *testing.T, s store.Checkpoints) string {
 	t.Helper()
 	checkpoint, err := s.Load(t.Context(), key)
@@ -131,7 +131,7 @@ func TestFaulty_Counts(t *testing.T) {
 	faulty.FailSave(3, storetest.BeforeWrite, errDisk)
 	faulty.FailSave(4, storetest.AfterWrite, errDisk)
 	faulty.Save(t.Context(), key, 0, put("four"))   // 3 + 4
-	faulty.Save(t.Context(), key, 9, put("stale"))  // refused
+	faulty.Save(t.Context(), key, 9, put("stale"))  // rejected
 	faulty.Save(t.Context(), key, 1, put("before")) // not applied
 	faulty.Save(t.Context(), key, 1, put("after"))  // 3 + 5, applied
 	faulty.Save(t.Context(), key, 2, store.Delta{}) // nothing put
@@ -165,7 +165,7 @@ func TestFaulty_NothingIsAcknowledgedAfterACrash(t *testing.T) {
 	}
 	for i, ok := range acknowledged {
 		if _, err := inner.Load(t.Context(), store.Key{Run: fmt.Sprint(i)}); ok && err != nil {
-			t.Errorf("save %d was acknowledged but is not there: %v", i, err)
+			t.Errorf("save %d was acknowledged but is missing: %v", i, err)
 		}
 	}
 }

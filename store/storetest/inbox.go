@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// testInboxItems lists what several runs ask, in pages and filtered.
+// testInboxItems lists the interrupts of several runs, in pages and filtered.
 func testInboxItems(t *testing.T, h *storeTester) {
 	h.waiting("r1", "a", "b")
 	h.waiting("r2", "c")
@@ -28,7 +28,7 @@ func testInboxItems(t *testing.T, h *storeTester) {
 			}
 			for _, a := range list {
 				if a.StateKey != "key-"+a.Run || a.Provider != "inproc" || a.Graph != "g" || a.Account != "acme" {
-					t.Errorf("it is said to be of %+v", a)
+					t.Errorf("it belongs to %+v", a)
 				}
 				all = append(all, a.ID)
 			}
@@ -70,7 +70,7 @@ func testInboxItem(t *testing.T, h *storeTester) {
 	for _, state := range []store.InterruptState{"", store.InterruptPending} {
 		list, err := h.store.InboxItems(h.ctx(), "acme", store.InboxFilter{State: state})
 		if err != nil || len(list) != 2 || list[0].Request != nil || !cmp.Equal(list[1], want) {
-			t.Errorf("in a list each has its own request, if it has one: %+v, %v", list, err)
+			t.Errorf("in a list each must have its own request: %+v, %v", list, err)
 		}
 	}
 	_, err = h.store.InboxItem(h.ctx(), "acme", "c")
@@ -87,7 +87,7 @@ func testInboxItem(t *testing.T, h *storeTester) {
 	}
 }
 
-// testPendingByKind counts what waits in all accounts, by kind, the oldest first.
+// testPendingByKind counts the pending interrupts of all accounts by kind.
 func testPendingByKind(t *testing.T, h *storeTester) {
 	waits := func(limit int) (all []store.PendingCount) {
 		all, err := h.store.PendingByKind(h.ctx(), limit)
@@ -95,7 +95,7 @@ func testPendingByKind(t *testing.T, h *storeTester) {
 		return all
 	}
 	if got := waits(10); len(got) != 0 {
-		t.Errorf("nothing is asked, and %v waits", got)
+		t.Errorf("nothing is open, but %v is pending", got)
 	}
 	h.waiting("r1", "a", "b")
 	first := h.interrupt("r1", "a").Created
@@ -126,7 +126,7 @@ func testCredentials(t *testing.T, h *storeTester) {
 	got, err := s.Credential(h.ctx(), "k2")
 	h.must(err)
 	if got.Created.IsZero() {
-		t.Error("nobody knows when it was made")
+		t.Error("the creation time is missing")
 	}
 	got.Created = time.Time{}
 	if diff := cmp.Diff(store.Credential{ID: "k2", Account: "acme", Name: "ann", Role: "approver", Hash: []byte{2}, Expires: expires}, got); diff != "" {
@@ -151,7 +151,7 @@ func testCredentials(t *testing.T, h *storeTester) {
 	}
 }
 
-// A line of the log is written with what it tells of: once, if it was done, and not at all if it was not.
+// An audit line is written with its change: once if it was made, and not at all otherwise.
 func testCredentialsAudit(t *testing.T, h *storeTester) {
 	s := h.store
 	says := func(word string) store.Writes {
@@ -176,14 +176,15 @@ func testCredentialsAudit(t *testing.T, h *storeTester) {
 	}
 }
 
-// What is over is forgotten, if it is of the kind that is asked for: not what is still good, not what was over only later, and no key.
+// Ended credentials with the prefix are deleted: not valid ones, not ones that ended later, and no
+// API keys.
 func testPurgeCredentials(t *testing.T, h *storeTester) {
 	s, now := h.store, h.now()
 	const prefix = "web_\xff"
 	past, future := now.Add(-time.Hour), now.Add(time.Hour)
 	for id, expires := range map[string]time.Time{
 		prefix + "past": past, prefix + "revoked": future, prefix + "for ever": {}, prefix + "later": future,
-		"web": past, "web_": past, "web_\xfe": past, "xeb": past, "key": past, // neighbours
+		"web": past, "web_": past, "web_\xfe": past, "xeb": past, "key": past, // adjacent ids
 	} {
 		h.must(s.AddCredential(h.ctx(), store.Credential{ID: id, Account: "account of " + id, Hash: []byte{1}, Expires: expires}, store.Writes{}))
 	}
@@ -193,7 +194,7 @@ func testPurgeCredentials(t *testing.T, h *storeTester) {
 		got, err := s.PurgeCredentials(h.ctx(), prefix, before, limit)
 		h.must(err)
 		if got != want {
-			t.Errorf("%d are forgotten, want %d", got, want)
+			t.Errorf("%d were deleted, want %d", got, want)
 		}
 	}
 	forget(past, 10, 0)
@@ -210,8 +211,8 @@ func testPurgeCredentials(t *testing.T, h *storeTester) {
 		}
 	}
 	h.must(s.RevokeCredential(h.ctx(), "account of "+prefix+"for ever", prefix+"for ever", store.Writes{}))
-	forget(future.Add(time.Minute), 1, 1) // no more than was asked for
+	forget(future.Add(time.Minute), 1, 1) // at most the limit
 	forget(future.Add(time.Minute), 1, 1)
 	forget(future.Add(time.Minute), 1, 0)
-	h.must(s.AddCredential(h.ctx(), store.Credential{ID: prefix + "past", Account: "acme", Hash: []byte{1}}, store.Writes{})) // as if it had never been
+	h.must(s.AddCredential(h.ctx(), store.Credential{ID: prefix + "past", Account: "acme", Hash: []byte{1}}, store.Writes{})) // the id can be used again
 }

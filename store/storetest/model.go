@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// model is the port in ten lines: what a store must look like from outside when one caller uses it.
+// model is a minimal implementation of the port for one caller.
 type model map[store.Key]store.Checkpoint
 
 func (m model) save(key store.Key, base int64, delta store.Delta) (int64, error) {
@@ -32,7 +32,7 @@ func (m model) save(key store.Key, base int64, delta store.Delta) (int64, error)
 	return next.Version, nil
 }
 
-// Few keys and names, so that histories meet themselves again.
+// Few keys and names, so that histories repeat them.
 var (
 	anyKey = rapid.Custom(func(t *rapid.T) store.Key {
 		return store.Key{
@@ -55,7 +55,7 @@ func anyDelta(t *rapid.T) store.Delta {
 	return delta
 }
 
-// testModel runs random histories on the store and on the model and compares every answer.
+// testModel runs random histories on the store and on the model and compares every result.
 func testModel(t *testing.T, s store.Checkpoints) {
 	ctx := t.Context()
 	used := map[store.Key]bool{}

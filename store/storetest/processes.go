@@ -18,9 +18,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Processes tests that processes which are killed share the runs of a store and lose nothing of what they were told (I2, I16). s is empty. A worker is
-// the test program, started again with these variables of the environment; it has to call [WorkForever] then, with the same store and its standard
-// output. over is called when all workers are dead, and returns when all of their leases are over.
+// Processes tests that killed processes share the runs of a store and lose no acknowledged result
+// (I2, I16). s is empty. A worker is the test program, started again with these environment
+// variables; it must call [WorkForever] with the same store and its standard output. over is called
+// when all workers are dead, and returns when all of their leases have expired.
 func Processes(t *testing.T, s store.Store, over func(), env ...string) {
 	t.Helper()
 	d := &runsTester{t, s}
@@ -39,7 +40,7 @@ func Processes(t *testing.T, s store.Store, over func(), env ...string) {
 	}
 	all.Wait()
 	over()
-	heir := worker{store: s, name: "heir", lease: leaseDuration, output: io.Discard} // of what the last of them left
+	heir := worker{store: s, name: "heir", lease: leaseDuration, output: io.Discard} // finishes what the last worker left
 	for n := 0; n < sharedRuns; {
 		d.must(heir.execute())
 		run, err := s.Get(t.Context(), "acme", "key-"+sharedRun(n))
@@ -55,12 +56,13 @@ const sharedRuns = 4
 
 func sharedRun(n int) string { return fmt.Sprint("run-", n) }
 
-// endWithQuestion asks a question, and says which in the outcome.
+// endWithQuestion ends an execution with one interrupt and names it in the outcome.
 func endWithQuestion(applied []string, id string) store.ExecutionEnd {
 	return store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts(id), Applied: applied, Outcome: []byte(id)}
 }
 
-// WorkForever decides and executes whatever there is, and tells what it was told by the store. It ends when nobody listens any more. See [Processes].
+// WorkForever decides and executes runs, and prints the results of the store. It ends when its
+// output is closed. See [Processes].
 func WorkForever(s store.Store, told io.Writer) error {
 	w := worker{store: s, name: fmt.Sprint("pid-", os.Getpid()), lease: 200 * time.Millisecond, output: told}
 	for {
@@ -83,7 +85,7 @@ func (w *worker) log(words ...any) error {
 	return err
 }
 
-// decide approves what some run waits for. The run's outcome says what that is.
+// decide approves the interrupt that some run waits for. The outcome of the run names it.
 func (w *worker) decide() error {
 	run, err := w.store.Get(context.Background(), "acme", "key-"+sharedRun(rand.IntN(sharedRuns)))
 	if err != nil || run.Status != store.StatusWaiting {
@@ -100,7 +102,8 @@ func (w *worker) decide() error {
 	return err
 }
 
-// execute takes a run one question further. Being fenced is no error: it was slow, and somebody else goes on.
+// execute takes a run to its next interrupt. Being fenced is not an error: the worker was slow, and
+// another one continues.
 func (w *worker) execute() error {
 	work, err := w.store.Claim(context.Background(), store.Claim{Owner: w.name, Lease: w.lease})
 	if err != nil || work == nil {
@@ -147,13 +150,13 @@ func (w *worker) answerNext(work *store.ClaimedRun) error {
 	return err
 }
 
-// workerLog is what all workers were told, whether or not they were alive a moment later.
+// workerLog holds the output of all workers, including killed ones.
 type workerLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// live lets a worker live for some lines, and writes down all that it says until it is dead.
+// runWorker runs a worker for a number of lines, kills it, and records its output.
 func (c *workerLog) runWorker(t *testing.T, env []string, lines int) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -191,8 +194,8 @@ func (c *workerLog) check(d *runsTester) {
 	words, lines := map[string]int{}, map[string]int{}
 	for _, line := range c.lines {
 		lines[line]++
-		if lines[line] > 1 { // a fence has one owner, an effect is begun once, a question is decided once
-			d.t.Errorf("%q was told twice", line)
+		if lines[line] > 1 { // a fence has one owner, an effect is begun once, an interrupt is decided once
+			d.t.Errorf("%q was printed twice", line)
 		}
 		word := strings.Fields(line)
 		words[word[0]]++
@@ -206,7 +209,7 @@ func (c *workerLog) check(d *runsTester) {
 	}
 }
 
-// checkDecided wants an accepted decision to be what is written down, and applied.
+// checkDecided checks that an accepted decision is stored and applied.
 func checkDecided(d *runsTester, run, id, actor, resume string) {
 	d.t.Helper()
 	receipt, err := d.runs.Receipt(d.ctx(), "acme", actor, resume)
@@ -217,6 +220,6 @@ func checkDecided(d *runsTester, run, id, actor, resume string) {
 	d.must(err)
 	n := slices.IndexFunc(all, func(i store.Interrupt) bool { return i.ID == id })
 	if n < 0 || all[n].DecidedBy != actor || all[n].ResumeID != resume || all[n].Verdict != store.VerdictApprove || !all[n].Applied {
-		d.t.Errorf("%s accepted for %s by %s, but the book has %+v", resume, id, actor, all)
+		d.t.Errorf("%s accepted for %s by %s, but the store has %+v", resume, id, actor, all)
 	}
 }

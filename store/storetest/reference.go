@@ -14,15 +14,16 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// Reference compares an implementation of [store.Store] with the one in memory: whatever is done to both, they say the same, to the
-// microsecond. open is called once. The store that it returns is empty, and takes all its times from the clock.
+// Reference compares an implementation of [store.Store] with the one in memory: the same calls must
+// give the same results, to the microsecond. open is called once. The store that it returns must be
+// empty and take all times from the clock.
 func Reference(t *testing.T, open func(t *testing.T, clock func() time.Time) store.Store) {
 	var now time.Time
 	clock := func() time.Time { return now }
 	other := open(t, clock)
 	steps, histories := rapid.IntRange(20, 60), 0
 	if raceDetector {
-		steps = rapid.IntRange(10, 20) // one goroutine does it all: there is little to find
+		steps = rapid.IntRange(10, 20) // everything runs on one goroutine, so there is little to find
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		histories++
@@ -40,25 +41,26 @@ func Reference(t *testing.T, open func(t *testing.T, clock func() time.Time) sto
 	})
 }
 
-// storePair are two stores to which everything is done.
+// storePair is a pair of stores that get the same calls.
 type storePair struct {
 	*rapid.T
 	memory  *memory.Store
 	other   store.Store
 	now     *time.Time
-	name    string // that of this history: of some things there is no end, and the next one must not find them
-	unique  int    // makes times and ids of different things differ, so that every order is defined
+	name    string // prefix of this history: some data is never deleted, and the next history must not find it
+	unique  int    // makes times and ids unique, so that every order is defined
 	made    map[store.Key]string
 	leases  []store.Lease
 	effects []store.Effect
 	resumes []resumeID
-	feeds   map[string][2]string // where the feeds of an account are
+	feeds   map[string][2]string // the cursors of the feeds of an account
 	logs    map[string]auditProgress
 }
 
 type resumeID struct{ account, actor, id string }
 
-// empty leaves nothing of the history before this one: every run is forgotten, and also those that were only talked about.
+// reset deletes everything of the previous history, including the checkpoints of runs that were
+// never created.
 func (m *storePair) reset() {
 	for _, account := range modelAccounts {
 		list, err := m.other.List(m.Context(), account, store.RunFilter{Limit: 1000})
@@ -91,7 +93,7 @@ func (m *storePair) remove(run store.Run) error {
 	return m.other.DeleteRun(m.Context(), run.Account, run.ID, store.Writes{})
 }
 
-// compareBoth calls the two stores and wants the same from them.
+// compareBoth makes a call on both stores and compares the results.
 func compareBoth[T any](m *storePair, what string, call func(store.Store) (T, error)) (T, error) {
 	want, wantErr := call(m.memory)
 	got, err := call(m.other)
@@ -108,12 +110,12 @@ func compareErrors(m *storePair, what string, call func(store.Store) error) {
 	compareBoth(m, what, func(s store.Store) (struct{}, error) { return struct{}{}, call(s) })
 }
 
-// compare looks at everything that can be looked at.
+// compare compares everything that can be read.
 func (m *storePair) compare() {
 	for _, account := range modelAccounts {
 		for _, key := range modelKeys {
 			compareBoth(m, "Get", func(s store.Store) (store.Run, error) { return s.Get(m.Context(), account, key) })
-			compareBoth(m, "Standing", func(s store.Store) (store.RunSnapshot, error) {
+			compareBoth(m, "RunSnapshot", func(s store.Store) (store.RunSnapshot, error) {
 				return s.RunSnapshot(m.Context(), account, key, runDocumentKind)
 			})
 		}
@@ -126,14 +128,14 @@ func (m *storePair) compare() {
 		compareBoth(m, "Load", func(s store.Store) (store.Checkpoint, error) { return s.Load(m.Context(), key) })
 	}
 	for _, seen := range m.resumes {
-		compareBoth(m, "Resumed", func(s store.Store) (store.DecisionReceipt, error) {
+		compareBoth(m, "Receipt", func(s store.Store) (store.DecisionReceipt, error) {
 			return s.Receipt(m.Context(), seen.account, seen.actor, seen.id)
 		})
 	}
 	compareBoth(m, "Now", func(s store.Store) (time.Time, error) { return s.Now(m.Context()) })
 }
 
-// compareFeeds follows both feeds, each by its own cursors.
+// compareFeeds follows both feeds, each with its own cursors.
 func (m *storePair) compareFeeds(account string) {
 	at := m.feeds[account]
 	want, next, err := m.memory.Feed(m.Context(), account, at[0], 0)
@@ -150,7 +152,7 @@ func (m *storePair) compareFeeds(account string) {
 	m.feeds[account] = [2]string{next, otherNext}
 }
 
-// What follows draws what a step is done with.
+// The following methods draw the arguments of a step.
 
 var (
 	modelAccounts = []string{"a", "\x00b\xff"}
@@ -161,7 +163,7 @@ func pick[T any](m *storePair, label string, from ...T) T {
 	return rapid.SampledFrom(from).Draw(m.T, label)
 }
 
-// often is mostly true: most steps should come to something.
+// mostly is usually true, because most steps should succeed.
 func (m *storePair) mostly() bool { return rapid.IntRange(0, 7).Draw(m.T, "often") > 0 }
 
 func (m *storePair) account() string  { return pick(m, "account", modelAccounts...) }
@@ -169,7 +171,8 @@ func (m *storePair) stateKey() string { return pick(m, "state key", modelKeys...
 func (m *storePair) number() int      { return rapid.IntRange(1, 3).Draw(m.T, "number") }
 func (m *storePair) bytes() []byte    { return pick(m, "bytes", nil, []byte{}, []byte("x\x00y")) }
 
-// run is the id of a run. Those of two accounts differ because the reference does not say which of two equal ones goes first.
+// run returns the id of a run. Ids of two accounts differ, because the reference does not define
+// the order of equal ones.
 func (m *storePair) run(account string) string { return fmt.Sprintf("%s-%d", account, m.number()) }
 
 func (m *storePair) interrupt(run string) string { return fmt.Sprintf("%s-i%d", run, m.number()) }
@@ -179,7 +182,7 @@ func (m *storePair) duration() time.Duration {
 	return pick(m, "duration", 50*time.Microsecond, time.Hour, time.Hour) + time.Duration(m.unique)*time.Microsecond
 }
 
-// good are the leases that are still good.
+// validLeases returns the leases that are still valid.
 func (m *storePair) validLeases() (good []store.Lease) {
 	for _, lease := range m.leases {
 		run, err := m.memory.Get(m.Context(), lease.Account, m.made[store.Key{Account: lease.Account, Run: lease.Run}])
@@ -190,7 +193,7 @@ func (m *storePair) validLeases() (good []store.Lease) {
 	return good
 }
 
-// moments are those to come at which something ends.
+// futureTimes returns future times at which something ends.
 func (m *storePair) futureTimes() (moments []time.Time) {
 	for _, account := range modelAccounts {
 		for _, key := range modelKeys {
@@ -215,7 +218,7 @@ func (m *storePair) deadlines(run store.Run) (moments []time.Time) {
 	return moments
 }
 
-// lease is mostly a good one.
+// lease is usually a valid one.
 func (m *storePair) lease() store.Lease {
 	if good := m.validLeases(); len(good) > 0 && m.mostly() {
 		return pick(m, "lease", good...)
@@ -223,7 +226,7 @@ func (m *storePair) lease() store.Lease {
 	return pick(m, "any lease", append(slices.Clone(m.leases), store.Lease{Account: "a", Run: "a-1", Fence: 1})...)
 }
 
-// asked is mostly an interrupt of which the condition is true.
+// interruptWhere usually returns an interrupt that matches.
 func (m *storePair) interruptWhere(account, run string, is func(store.Interrupt) bool) store.Interrupt {
 	all, err := m.memory.Interrupts(m.Context(), account, run)
 	if err != nil {
@@ -236,7 +239,7 @@ func (m *storePair) interruptWhere(account, run string, is func(store.Interrupt)
 	return store.Interrupt{NewInterrupt: store.NewInterrupt{ID: m.interrupt(run)}}
 }
 
-// pendingRun is mostly a run that asks something.
+// pendingRun usually returns a run with a pending interrupt.
 func (m *storePair) pendingRun() (account, run string) {
 	var asking []store.Key
 	for _, account := range modelAccounts {

@@ -12,12 +12,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// votes are papers of runs, and grants of none: they outlive the history, so the next one calls its own differently.
+// votes are documents of runs. Grants belong to no run: they outlive the history, so each history
+// uses its own names.
 const votes store.DocumentKind = "vote"
 
 func (m *storePair) grants() store.DocumentKind { return store.DocumentKind("grant " + m.name) }
 
-// revision is that of a paper in the reference; 0 if there is none.
+// revision returns the revision of a document in the reference; 0 if there is none.
 func (m *storePair) revision(account string, kind store.DocumentKind, id string) int64 {
 	p, err := m.memory.Document(m.Context(), account, kind, id)
 	if err != nil && err != store.ErrNotFound {
@@ -26,7 +27,7 @@ func (m *storePair) revision(account string, kind store.DocumentKind, id string)
 	return p.Revision
 }
 
-// paper is a change, mostly of what is there.
+// documentChange returns a change, usually of an existing document.
 func (m *storePair) documentChange(account, run string, kind store.DocumentKind, id string) store.DocumentChange {
 	p := store.DocumentChange{Kind: kind, ID: id, Run: run, BaseRevision: m.revision(account, kind, id), Body: m.bytes(), Index: pick(m, "facts", nil, []byte(`{"a": 1}`))}
 	if !m.mostly() {
@@ -41,7 +42,7 @@ func (m *storePair) documentChange(account, run string, kind store.DocumentKind,
 	return p
 }
 
-// writes is what is written with a change of a run; requests are changed with it.
+// writes returns the writes for a change of a run, with changes of the requests.
 func (m *storePair) writes(account, run string, requests ...string) (writes store.Writes) {
 	slices.Sort(requests)
 	for _, id := range slices.Compact(requests) {
@@ -63,7 +64,7 @@ func (m *storePair) writes(account, run string, requests ...string) (writes stor
 	return writes
 }
 
-// brought are the requests that a decision mostly brings: those of what it decides.
+// decidedRequests usually returns the requests of the interrupts that a decision decides.
 func (m *storePair) decidedRequests(d store.Decision) (requests []string) {
 	for _, a := range d.Answers {
 		if m.revision(d.Account, store.RequestDocument, a.Interrupt) > 0 && m.mostly() || !m.mostly() {
@@ -80,12 +81,12 @@ func (m *storePair) commitWrites() {
 		requests = append(requests, m.interruptWhere(account, run, func(i store.Interrupt) bool { return i.State == store.InterruptPending }).ID)
 	}
 	writes := m.writes(account, run, requests...)
-	compareErrors(m, "Amend", func(s store.Store) error { return s.CommitWrites(m.Context(), account, writes) })
+	compareErrors(m, "CommitWrites", func(s store.Store) error { return s.CommitWrites(m.Context(), account, writes) })
 }
 
 func (m *storePair) dueDocuments() {
 	kind, limit := pick(m, "kind", store.RequestDocument, votes, m.grants()), m.number()
-	compareBoth(m, "Due", func(s store.Store) ([]store.Document, error) { return s.DueDocuments(m.Context(), kind, limit) })
+	compareBoth(m, "DueDocuments", func(s store.Store) ([]store.Document, error) { return s.DueDocuments(m.Context(), kind, limit) })
 }
 
 func (m *storePair) documents() {
@@ -95,7 +96,7 @@ func (m *storePair) documents() {
 		filter.Run = m.run(account)
 	}
 	for {
-		page, _ := compareBoth(m, "Papers", func(s store.Store) ([]store.Document, error) { return s.Documents(m.Context(), account, kind, filter) })
+		page, _ := compareBoth(m, "Documents", func(s store.Store) ([]store.Document, error) { return s.Documents(m.Context(), account, kind, filter) })
 		if len(page) == 0 {
 			return
 		}
@@ -103,7 +104,7 @@ func (m *storePair) documents() {
 	}
 }
 
-// expiring is what is written writes what expires. It says the same to both stores.
+// expiryWrites returns the writes of an expiry. It returns the same for both stores.
 func (m *storePair) expiryWrites() func(store.Interrupt, *store.Document) store.Writes {
 	stale, later := int64(0), time.Duration(0)
 	switch pick(m, "writes", "nothing", "a line", "a line", "stale", "put off") {
@@ -126,10 +127,10 @@ func (m *storePair) expiryWrites() func(store.Interrupt, *store.Document) store.
 	}
 }
 
-// compareDesk looks at the papers and logs of an account.
+// compareDocuments compares the documents and audit logs of an account.
 func (m *storePair) compareDocuments(account string) {
 	for _, kind := range []store.DocumentKind{store.RequestDocument, votes, m.grants()} {
-		compareBoth(m, "Papers", func(s store.Store) ([]store.Document, error) {
+		compareBoth(m, "Documents", func(s store.Store) ([]store.Document, error) {
 			return s.Documents(m.Context(), account, kind, store.DocumentFilter{})
 		})
 	}
@@ -156,13 +157,14 @@ func (m *storePair) compareDocuments(account string) {
 	}
 }
 
-// auditBody is what a line says of itself: all but its place in the chain.
+// auditBody returns the content of a line without its chain fields.
 func auditBody(raw []byte) []byte {
 	_, rest, _ := bytes.Cut(raw, []byte(`,"time":`))
 	return rest
 }
 
-// auditProgress is how far the logs of both were compared. Logs have no end, so the one of the store under test goes on from the history before.
+// auditProgress is how far the audit logs of both stores were compared. Logs are never deleted, so
+// the store under test continues from the previous history.
 type auditProgress struct {
 	seen int64
 	head chain.Head
@@ -179,7 +181,7 @@ func (m *storePair) openAudits() {
 	}
 }
 
-// nexts are the times to come of papers.
+// dueTimes returns the future DueAt times of documents.
 func (m *storePair) dueTimes(account string) (moments []time.Time) {
 	for _, kind := range []store.DocumentKind{store.RequestDocument, votes, m.grants()} {
 		list, err := m.memory.Documents(m.Context(), account, kind, store.DocumentFilter{})

@@ -19,7 +19,7 @@ func (m *storePair) step() {
 	owner := []func(){m.beginEffect, m.endExecution, m.decide, m.beginEffect, m.endEffect, m.endExecution, m.save, m.renew, m.release, m.setProviderRef, m.commitWrites}
 	others := []func(){m.decide, m.claim, m.endEffect, m.create, m.expire, m.cancel, m.retry, m.deleteRun, m.list, m.finishedRuns, m.events, m.reencrypt, m.putIfAbsent, m.commitWrites, m.dueDocuments, m.documents}
 	steps := append(slices.Clone(owner), others...)
-	if m.mostly() { // mostly somebody does what they can do
+	if m.mostly() { // usually a valid action
 		steps = others
 		if len(m.validLeases()) > 0 {
 			steps = owner
@@ -35,7 +35,7 @@ func (m *storePair) create() {
 		InputDigest: "d", Owner: "creator", Lease: m.duration(),
 	}
 	n.Writes = m.writes(account, n.ID)
-	if last, err := m.memory.Get(m.Context(), account, n.StateKey); err == nil && m.mostly() { // or it has not looked
+	if last, err := m.memory.Get(m.Context(), account, n.StateKey); err == nil && m.mostly() { // or the caller has not read it
 		n.AfterGeneration = last.Generation
 	}
 	lease, err := compareBoth(m, "Create", func(s store.Store) (store.Lease, error) { return s.Create(m.Context(), n) })
@@ -88,7 +88,7 @@ func (m *storePair) endExecution() {
 		}
 	}
 	end.Writes = m.writes(lease.Account, lease.Run, requests...)
-	compareBoth(m, "Rest", func(s store.Store) (store.Status, error) { return s.EndExecution(m.Context(), lease, end) })
+	compareBoth(m, "EndExecution", func(s store.Store) (store.Status, error) { return s.EndExecution(m.Context(), lease, end) })
 }
 
 func (m *storePair) decide() {
@@ -127,7 +127,7 @@ func (m *storePair) answer(d store.Decision) store.Answer {
 		a.ShownDigest = pick(m, "shown", "", "something else")
 	}
 	if a.Verdict == store.VerdictApprove {
-		a.ApprovedDigest = pick(m, "final", "action", "edited\x00") // never without, what a store makes of that is its own
+		a.ApprovedDigest = pick(m, "final", "action", "edited\x00") // never empty, which is not defined by the port
 	}
 	return a
 }
@@ -153,7 +153,7 @@ func (m *storePair) beginEffect() {
 		}
 	}
 	effect.Writes = m.writes(lease.Account, lease.Run)
-	begun, _ := compareBoth(m, "Begin", func(s store.Store) (b result, err error) {
+	begun, _ := compareBoth(m, "BeginEffect", func(s store.Store) (b result, err error) {
 		b.Line, b.Begun, err = s.BeginEffect(m.Context(), lease, effect)
 		return b, err
 	})
@@ -172,7 +172,7 @@ func (m *storePair) endEffect() {
 		State: pick(m, "end", store.EffectSucceeded, store.EffectFailed), Receipt: m.bytes(), Error: pick(m, "error", "", "e\xff"),
 	}
 	end.Writes = m.writes(line.Account, line.Run)
-	compareErrors(m, "End", func(s store.Store) error { return s.EndEffect(m.Context(), end) })
+	compareErrors(m, "EndEffect", func(s store.Store) error { return s.EndEffect(m.Context(), end) })
 }
 
 func (m *storePair) expire() {
@@ -197,7 +197,7 @@ func (m *storePair) cancel() {
 	})
 }
 
-// pending are the interrupts that a run waits for, in another order than it asked.
+// pending returns the pending interrupts of a run in another order.
 func (m *storePair) pending(account, run string) []string {
 	asked, err := m.memory.Interrupts(m.Context(), account, run)
 	if err != nil {
@@ -219,7 +219,7 @@ func (m *storePair) renew() {
 
 func (m *storePair) setProviderRef() {
 	lease, ref := m.lease(), m.bytes()
-	compareErrors(m, "SetRef", func(s store.Store) error { return s.SetProviderRef(m.Context(), lease, ref) })
+	compareErrors(m, "SetProviderRef", func(s store.Store) error { return s.SetProviderRef(m.Context(), lease, ref) })
 }
 
 func (m *storePair) release() {
@@ -244,7 +244,7 @@ func (m *storePair) retry() {
 func (m *storePair) deleteRun() {
 	account := m.account()
 	run := m.run(account)
-	compareErrors(m, "Forget", func(s store.Store) error { return s.DeleteRun(m.Context(), account, run, store.Writes{}) })
+	compareErrors(m, "DeleteRun", func(s store.Store) error { return s.DeleteRun(m.Context(), account, run, store.Writes{}) })
 }
 
 func (m *storePair) list() {
@@ -265,7 +265,7 @@ func (m *storePair) list() {
 func (m *storePair) finishedRuns() {
 	before, limit := m.now.Add(-time.Duration(pick(m, "before", -1, 0, 1, 50))*time.Microsecond), m.number()
 	from := pick(m, "from", time.Time{}, before.Add(-time.Microsecond), before.Add(-50*time.Microsecond))
-	compareBoth(m, "Finished", func(s store.Store) ([]store.Run, error) { return s.FinishedRuns(m.Context(), from, before, limit) })
+	compareBoth(m, "FinishedRuns", func(s store.Store) ([]store.Run, error) { return s.FinishedRuns(m.Context(), from, before, limit) })
 }
 
 func (m *storePair) events() {
@@ -274,10 +274,10 @@ func (m *storePair) events() {
 	compareBoth(m, "Events", func(s store.Store) ([]store.Event, error) { return s.Events(m.Context(), account, run, after, limit) })
 }
 
-// reseal goes over everything, and keeps half of it.
+// reencrypt passes over all values and replaces half of them.
 func (m *storePair) reencrypt() {
 	limit := rapid.IntRange(1, 9).Draw(m.T, "limit")
-	compareBoth(m, "Reseal", func(s store.Store) (seen []string, err error) {
+	compareBoth(m, "Reencrypt", func(s store.Store) (seen []string, err error) {
 		reseal := func(sealed store.SealedValue) ([]byte, error) {
 			if sealed.Field == store.SealedNamedValue && !strings.HasPrefix(sealed.ID, m.name) {
 				return nil, nil // of another history
@@ -294,7 +294,7 @@ func (m *storePair) reencrypt() {
 		for after := ""; ; {
 			if after, err = s.Reencrypt(m.Context(), after, limit, reseal); after == "" || err != nil {
 				slices.Sort(seen)
-				return slices.Compact(seen), err // an outcome may be kept with the run alone, or also with its resumes
+				return slices.Compact(seen), err // an outcome may be stored with the run only, or also with its resumes
 			}
 		}
 	})
@@ -302,5 +302,5 @@ func (m *storePair) reencrypt() {
 
 func (m *storePair) putIfAbsent() {
 	name, value := fmt.Sprint(m.name, "\x00", m.number()), pick(m, "value", "a", "b\x00")
-	compareBoth(m, "Once", func(s store.Store) ([]byte, error) { return s.PutIfAbsent(m.Context(), name, []byte(value)) })
+	compareBoth(m, "PutIfAbsent", func(s store.Store) ([]byte, error) { return s.PutIfAbsent(m.Context(), name, []byte(value)) })
 }

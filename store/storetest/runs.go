@@ -11,60 +11,60 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Runs tests an implementation of [store.Runs]. open is called once per test and returns an empty store; what has to be closed
-// is registered with t.Cleanup.
+// Runs tests an implementation of [store.Runs]. open is called once per test and returns an empty
+// store; it registers its cleanup with t.Cleanup.
 func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 	t.Helper()
 	for _, test := range []struct {
 		name string
 		run  func(t *testing.T, d *runsTester)
 	}{
-		{"Create_OneAlivePerStateKey", testCreateRun},
-		{"Create_BeginsANewGenerationAfterTheLast", testGenerations},
-		{"Claim_TakesWhatIsReadyInOrder", testClaimOrder},
-		{"Claim_OneRunOnRequest", testClaimOne},
-		{"Claim_NothingWhileTheLeaseIsGood", testClaimLease},
+		{"Create_OneActiveRunPerStateKey", testCreateRun},
+		{"Create_StartsTheNextGeneration", testGenerations},
+		{"Claim_TakesReadyRunsInOrder", testClaimOrder},
+		{"Claim_SelectedRun", testClaimOne},
+		{"Claim_NothingWhileTheLeaseIsValid", testClaimLease},
 		{"Claim_CountsReleasesAndTakeovers", testAttempts},
-		{"Release_GivesBackUndone", testRelease},
-		{"Release_UntilTheDelayIsOver", testDelay},
-		{"Release_ParksUntilSomebodyRetries", testPark},
-		{"Retry_OnlyWhatIsParked", testRetry},
-		{"List_TheNewestFirstWithoutWhatIsSealed", testList},
-		{"List_OnlyWhatIsWanted", testListFilter},
+		{"Release_MakesTheRunReady", testRelease},
+		{"Release_DelaysTheNextClaim", testDelay},
+		{"Release_ParksUntilRetry", testPark},
+		{"Retry_OnlyParkedRuns", testRetry},
+		{"List_NewestFirstWithoutSealedValues", testList},
+		{"List_AppliesTheFilter", testListFilter},
 		{"List_InPages", testListPages},
-		{"List_AHundredUnlessSaid", testListLimit},
-		{"I16_EveryWriteOfAFencedOwnerIsRefused", testFenced},
-		{"Rest_ShowsWhatIsAskedAndWithdrawsTheRest", testEndExecutionShowsInterrupts},
-		{"Rest_ReadyIfSomethingWasDecidedMeanwhile", testLostWakeUp},
-		{"Rest_SavesTheStateWithIt", testEndExecutionSaves},
-		{"I16_RestOnAnotherStateChangesNothing", testEndExecutionFencedSavesNothing},
-		{"Rest_DropsTheStateWithTheRun", testEndExecutionDrops},
+		{"List_DefaultLimitIsOneHundred", testListLimit},
+		{"I16_EveryWriteOfAFencedOwnerIsRejected", testFenced},
+		{"EndExecution_ShowsOpenInterruptsAndWithdrawsOthers", testEndExecutionShowsInterrupts},
+		{"EndExecution_ReadyAfterAConcurrentDecision", testLostWakeUp},
+		{"EndExecution_SavesTheCheckpoint", testEndExecutionSaves},
+		{"I16_EndExecutionOnAnotherVersionChangesNothing", testEndExecutionFencedSavesNothing},
+		{"EndExecution_DropsTheCheckpoint", testEndExecutionDrops},
 		{"I1_OneVerdictPerInterrupt", testOneVerdict},
 		{"I1_OneOfManyDecidersWins", testManyDeciders},
 		{"I2_AnAcceptedDecisionReachesTheNextOwner", testDecisionReachesRun},
-		{"I3_AResumeIDIsAnsweredOnce", testResumeID},
-		{"I3_TwinsGetTheSameReceipt", testDuplicateDecisions},
+		{"I3_AResumeIDHasOneReceipt", testResumeID},
+		{"I3_DuplicatesGetTheSameReceipt", testDuplicateDecisions},
 		{"Decide_AllAnswersOrNone", testAllOrNone},
-		{"Decide_SaysWhyNot", testRefusals},
-		{"I4_AnApproveSaysOfWhat", testApproveNeedsActionDigest},
-		{"I4_AnApproveOfNoActionLetsNothingBegin", testApproveWithoutAction},
-		{"Decide_TakesTheRun", testDecideClaims},
-		{"Decide_ARefusedOneTakesNothing", testRejectedDecisionClaimsNothing},
-		{"Concurrent_OneOfThoseWhoDecideHasTheRun", testManyClaimByDeciding},
-		{"I4_NoEffectWithoutAnApproveOfExactlyThis", testNotApproved},
+		{"Decide_ReturnsTheReason", testRefusals},
+		{"I4_ApproveNeedsTheActionDigest", testApproveNeedsActionDigest},
+		{"I4_ApproveWithoutActionPermitsNoEffect", testApproveWithoutAction},
+		{"Decide_ClaimsTheRun", testDecideClaims},
+		{"Decide_RejectedDecisionClaimsNothing", testRejectedDecisionClaimsNothing},
+		{"Concurrent_OneDeciderClaimsTheRun", testManyClaimByDeciding},
+		{"I4_NoEffectWithoutApprovalOfExactlyThisAction", testNotApproved},
 		{"I4_AnEffectIsBegunOnce", testEffectBegunOnce},
-		{"I4_WhatAPolicyAllowsIsItsDecision", testPolicyRuling},
-		{"I4_APolicyAllowsExactlyThis", testPolicyRulingOtherAction},
-		{"I4_APolicyHasNoSayInWhatWasAsked", testPolicyRulingOfAskedInterrupt},
-		{"Begin_WhatIsAllowedIsNobodysWork", testPolicyRulingStays},
-		{"Concurrent_WhatIsAllowedIsBegunOnce", testPolicyRulingRace},
-		{"End_OnlyOfWhatWasBegun", testEndUnknownEffect},
+		{"I4_PolicyRulingIsRecordedAsDecision", testPolicyRuling},
+		{"I4_APolicyAllowsExactlyThisAction", testPolicyRulingOtherAction},
+		{"I4_APolicyCannotDecideARaisedInterrupt", testPolicyRulingOfAskedInterrupt},
+		{"BeginEffect_PolicyRulingIsNotOpenWork", testPolicyRulingStays},
+		{"Concurrent_AllowedEffectIsBegunOnce", testPolicyRulingRace},
+		{"EndEffect_OnlyBegunEffects", testEndUnknownEffect},
 		{"I10_NothingIsDecidedAfterItsDeadline", testDeadline},
 		{"I11_ExpiryNeverApproves", testExpiry},
-		{"I10_NothingExpiresBeyondWhatTheCallerKnows", testExpireUntil},
+		{"I10_NothingExpiresAfterUntil", testExpireUntil},
 		{"Cancel_EndsARunAndFencesItsOwner", testCancelRun},
-		{"Cancel_ByWhoKnowsWhatItWaitsFor", testCancelChecksWaits},
-		{"Cancel_EndsWhatIsParked", testCancelParked},
+		{"Cancel_ChecksPendingInterrupts", testCancelChecksWaits},
+		{"Cancel_EndsAParkedRun", testCancelParked},
 		{"I8_AccountsDoNotReachEachOther", testRunAccounts},
 		{"Concurrent_ARunHasOneOwnerAtATime", testOneOwner},
 	} {
@@ -72,13 +72,13 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 	}
 }
 
-// runsTester drives a store of runs in the words of the tests.
+// runsTester provides short calls for the tests of runs.
 type runsTester struct {
 	t    *testing.T
 	runs store.Runs
 }
 
-const leaseDuration = time.Hour // a lease that does not end during a test
+const leaseDuration = time.Hour // does not expire during a test
 
 func (d *runsTester) ctx() context.Context { return d.t.Context() }
 
@@ -96,7 +96,7 @@ func (d *runsTester) wantErr(err, want error) {
 	}
 }
 
-// begin creates a run of account "acme".
+// create creates a run of account "acme".
 func (d *runsTester) create(id string) store.Lease {
 	d.t.Helper()
 	lease, err := d.runs.Create(d.ctx(), newRun(id))
@@ -108,7 +108,7 @@ func newRun(id string) store.NewRun {
 	return store.NewRun{Account: "acme", ID: id, StateKey: "key-" + id, Provider: "inproc", Graph: "g", ProviderRef: []byte("ref"), Input: []byte("in"), InputDigest: "d", Owner: "a", Lease: leaseDuration}
 }
 
-// ask gives the run back with these questions open.
+// endWaiting ends an execution with these open interrupts.
 func (d *runsTester) endWaiting(lease store.Lease, ids ...string) {
 	d.t.Helper()
 	status, err := d.runs.EndExecution(d.ctx(), lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts(ids...), Outcome: []byte("waits")})
@@ -126,7 +126,7 @@ func newInterrupts(ids ...string) []store.NewInterrupt {
 	return list
 }
 
-// waiting is a run that asks these.
+// waiting creates a run that waits for these interrupts.
 func (d *runsTester) waiting(id string, ids ...string) {
 	d.t.Helper()
 	d.endWaiting(d.create(id), ids...)
@@ -147,7 +147,7 @@ func (d *runsTester) decide(decision store.Decision) store.DecisionReceipt {
 	return receipt
 }
 
-// gets checks what a decision came to.
+// wantResult checks the result of a decision.
 func (d *runsTester) wantResult(decision store.Decision, want store.DecisionResult) {
 	d.t.Helper()
 	if receipt := d.decide(decision); receipt.Result != want {
@@ -198,7 +198,7 @@ func (d *runsTester) interrupt(run, id string) store.Interrupt {
 	return store.Interrupt{}
 }
 
-// later waits until the store's own clock has moved on.
+// waitForClock waits until the store's clock has advanced.
 func (d *runsTester) waitForClock(by time.Duration) {
 	d.t.Helper()
 	start, err := d.runs.Now(d.ctx())
@@ -244,7 +244,7 @@ func testGenerations(t *testing.T, d *runsTester) {
 	d.must(err)
 	next := newRun("r2")
 	next.StateKey = "key-r"
-	for _, wrong := range []int{0, 2, -1} { // whoever says so has not looked, or long ago
+	for _, wrong := range []int{0, 2, -1} { // the caller has outdated data
 		next.AfterGeneration = wrong
 		_, err = d.runs.Create(d.ctx(), next)
 		d.wantErr(err, store.ErrExists)
@@ -252,7 +252,7 @@ func testGenerations(t *testing.T, d *runsTester) {
 	next.AfterGeneration = 1
 	_, err = d.runs.Create(d.ctx(), next)
 	d.must(err)
-	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.StatusSuperseded, nil, store.Writes{}) // whoever wants to end the old one does not end the new one
+	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.StatusSuperseded, nil, store.Writes{}) // the id of the old run does not end the new one
 	d.wantErr(err, store.ErrNotFound)
 	run, err := d.runs.Get(d.ctx(), "acme", "key-r")
 	d.must(err)
@@ -274,7 +274,7 @@ func testClaimOrder(t *testing.T, d *runsTester) {
 	}
 	for _, id := range []string{"r2", "r3", "r1"} {
 		if work := d.claimed("w", id); work.Lease.Fence != 2 || work.TakenOver || work.Run.Owner != "w" || work.Run.Status != store.StatusRunning {
-			t.Errorf("the work is %+v", work)
+			t.Errorf("claimed %+v", work)
 		}
 	}
 	if work := d.claim("w"); work != nil {
@@ -307,7 +307,7 @@ func testClaimLease(t *testing.T, d *runsTester) {
 	d.waitForClock(10 * time.Millisecond)
 	work := d.claimed("other", "r")
 	if !work.TakenOver || work.Lease.Fence != 2 {
-		t.Errorf("the work is %+v", work)
+		t.Errorf("claimed %+v", work)
 	}
 }
 
@@ -327,7 +327,7 @@ func testRelease(t *testing.T, d *runsTester) {
 	d.must(d.runs.Release(d.ctx(), d.claimed("w", "s").Lease, store.Release{}))
 	work := d.claimed("w", "s")
 	if work.Run.Attempts != 1 || len(work.Decided) != 1 {
-		t.Errorf("the work is %+v", work)
+		t.Errorf("claimed %+v", work)
 	}
 	d.must(d.runs.Release(d.ctx(), work.Lease, store.Release{}))
 	work = d.claimed("w", "s")
@@ -336,7 +336,7 @@ func testRelease(t *testing.T, d *runsTester) {
 	run, err := d.runs.Get(d.ctx(), "acme", "key-s")
 	d.must(err)
 	if work.Run.Attempts != 2 || run.Attempts != 0 {
-		t.Errorf("%d attempts, and %d after it came to rest", work.Run.Attempts, run.Attempts)
+		t.Errorf("%d attempts, and %d after EndExecution", work.Run.Attempts, run.Attempts)
 	}
 }
 
@@ -404,9 +404,9 @@ func testLostWakeUp(t *testing.T, d *runsTester) {
 	status, err := d.runs.EndExecution(d.ctx(), lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i2"), Applied: []string{"i1"}})
 	d.must(err)
 	if status != store.StatusReady {
-		t.Fatalf("it is %s, and nobody will wake it", status)
+		t.Fatalf("it is %s and will never be claimed", status)
 	}
 	if work := d.claimed("w", "r"); len(work.Decided) != 1 || work.Decided[0].ID != "i2" {
-		t.Errorf("the work is %+v", work)
+		t.Errorf("claimed %+v", work)
 	}
 }

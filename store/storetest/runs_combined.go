@@ -11,7 +11,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// What is done in one transaction because it belongs together: a rest with the last save, a decision with the claim of its run.
+// Operations that are combined in one transaction: EndExecution with the last save, and Decide with
+// the claim of the run.
 
 func (d *runsTester) checkpoint(run string) (version int64, parts map[string][]byte) {
 	d.t.Helper()
@@ -41,7 +42,8 @@ func testEndExecutionSaves(t *testing.T, d *runsTester) {
 	}
 }
 
-// testEndExecutionDrops ends the state with the run. Nothing goes if the run's state is not the one that was seen, or if there is another owner.
+// testEndExecutionDrops drops the checkpoint with the end of the run. Nothing is dropped if the
+// version differs, or if there is another owner.
 func testEndExecutionDrops(t *testing.T, d *runsTester) {
 	lease := d.create("r")
 	key := store.Key{Account: "acme", Run: "r"}
@@ -95,7 +97,7 @@ func testEndExecutionFencedSavesNothing(t *testing.T, d *runsTester) {
 	d.wantErr(end(store.Lease{Account: "acme", Run: "r", Fence: lease.Fence + 1}, 1), store.ErrFenced)
 	d.wantErr(end(store.Lease{Account: "acme", Run: "unknown", Fence: 1}, 0), store.ErrFenced)
 	if _, err := d.runs.Fenced(lease).Load(d.ctx(), store.Key{Account: "acme", Run: "unknown"}); err != store.ErrNotFound {
-		t.Errorf("a run that does not exist has a state: %v", err)
+		t.Errorf("a run that does not exist has a checkpoint: %v", err)
 	}
 	_, err = d.runs.EndExecution(d.ctx(), lease, store.ExecutionEnd{Status: store.StatusWaiting, Checkpoint: &store.CheckpointSave{BaseVersion: 1, Delta: parts{"": "2"}.delta()}})
 	d.wantErr(err, store.ErrInvalid)
@@ -132,12 +134,12 @@ func testDecideClaims(t *testing.T, d *runsTester) {
 	late := approve("r", "3", "i1")
 	late.Claim = decision.Claim
 	if receipt := d.decide(late); receipt.Result != store.ResultAlreadyDecided || receipt.Claimed != nil {
-		t.Errorf("who is late gets %+v", receipt)
+		t.Errorf("the late decider gets %+v", receipt)
 	}
 	status, err := d.runs.EndExecution(d.ctx(), work.Lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i2"), Applied: []string{"i1"}})
 	d.must(err)
 	if status != store.StatusReady {
-		t.Errorf("the second answer is slept over: %s", status)
+		t.Errorf("the second answer does not wake the run: %s", status)
 	}
 }
 
@@ -147,7 +149,7 @@ func testRejectedDecisionClaimsNothing(t *testing.T, d *runsTester) {
 	refused := approve("r", "2", "i1")
 	refused.Actor, refused.Claim = "bob", &store.Claim{Owner: "w", Lease: leaseDuration}
 	if receipt := d.decide(refused); receipt.Claimed != nil {
-		t.Errorf("a refused decision takes %+v", receipt.Claimed)
+		t.Errorf("a rejected decision claims %+v", receipt.Claimed)
 	}
 	d.wantStatus("r", store.StatusReady)
 }
@@ -176,6 +178,6 @@ func testManyClaimByDeciding(t *testing.T, d *runsTester) {
 	}
 	wg.Wait()
 	if owners.Load() != 1 {
-		t.Errorf("%d of those who decided have the run", owners.Load())
+		t.Errorf("%d deciders have claimed the run", owners.Load())
 	}
 }

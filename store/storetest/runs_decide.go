@@ -47,7 +47,7 @@ func testManyDeciders(t *testing.T, d *runsTester) {
 		case store.ResultAccepted:
 			won++
 			if by := d.interrupt("r", "i").DecidedBy; by != fmt.Sprint("person-", n) {
-				t.Errorf("person-%d was told that it counts, and %s is written down", n, by)
+				t.Errorf("person-%d was accepted, but %s is stored", n, by)
 			}
 		case store.ResultAlreadyDecided:
 		default:
@@ -55,7 +55,7 @@ func testManyDeciders(t *testing.T, d *runsTester) {
 		}
 	}
 	if won != 1 {
-		t.Errorf("%d deciders were told that theirs counts", won)
+		t.Errorf("%d deciders were accepted", won)
 	}
 }
 
@@ -64,7 +64,7 @@ func testDecisionReachesRun(t *testing.T, d *runsTester) {
 	d.wantResult(approve("r", "1", "i"), store.ResultAccepted)
 	d.wantStatus("r", store.StatusReady)
 	lease := d.claimed("w", "r").Lease
-	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond)) // the owner dies before it applies anything
+	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond)) // the owner crashes before it applies anything
 	d.waitForClock(10 * time.Millisecond)
 	work := d.claimed("x", "r")
 	if len(work.Decided) != 1 || work.Decided[0].ID != "i" || string(work.Decided[0].Answer) != "yes" {
@@ -75,7 +75,7 @@ func testDecisionReachesRun(t *testing.T, d *runsTester) {
 	receipt, err := d.runs.Receipt(d.ctx(), "acme", "ann", "1")
 	d.must(err)
 	if string(receipt.Outcome) != "end" || receipt.Result != store.ResultAccepted || receipt.Run != "r" {
-		t.Errorf("the resume came to %+v", receipt)
+		t.Errorf("the receipt is %+v", receipt)
 	}
 	if !d.interrupt("r", "i").Applied {
 		t.Error("it is not applied")
@@ -89,7 +89,7 @@ func testResumeID(t *testing.T, d *runsTester) {
 	if again.Result != first.Result || !again.At.Equal(first.At) || !again.Replayed || first.Replayed {
 		t.Errorf("first %+v, then %+v", first, again)
 	}
-	d.wantResult(approve("r", "1"), store.ResultAccepted) // whoever repeats it need not know any more what it said, if the digest is the same
+	d.wantResult(approve("r", "1"), store.ResultAccepted) // a repetition needs only the same digest
 	other := approve("r", "1", "i2")
 	other.BodyDigest = "another body"
 	_, err := d.runs.Decide(d.ctx(), other)
@@ -97,7 +97,7 @@ func testResumeID(t *testing.T, d *runsTester) {
 	if state := d.interrupt("r", "i2").State; state != store.InterruptPending {
 		t.Errorf("a reused id has decided something: %s", state)
 	}
-	other.Actor, other.BodyDigest = "bob", "body" // nobody can use up, or read, the ids of others
+	other.Actor, other.BodyDigest = "bob", "body" // an actor can neither use nor read the ids of others
 	d.wantResult(other, store.ResultAccepted)
 	d.wantResult(approve("r", "refused", "unknown"), store.ResultNotFound)
 	d.wantResult(approve("r", "refused", "unknown"), store.ResultNotFound)
@@ -130,7 +130,7 @@ func testDuplicateDecisions(t *testing.T, d *runsTester) {
 		}
 	}
 	if first != 1 {
-		t.Errorf("%d twins were the first", first)
+		t.Errorf("%d duplicates were the first", first)
 	}
 }
 
@@ -138,12 +138,12 @@ func testAllOrNone(t *testing.T, d *runsTester) {
 	d.waiting("r", "i1", "i2")
 	d.wantResult(approve("r", "1", "i1", "unknown"), store.ResultNotFound)
 	if i := d.interrupt("r", "i1"); i.State != store.InterruptPending {
-		t.Errorf("half of a decision was taken: %+v", i)
+		t.Errorf("a part of a decision was applied: %+v", i)
 	}
 	d.wantStatus("r", store.StatusWaiting)
 	d.wantResult(approve("r", "2", "i1", "i2"), store.ResultAccepted)
 	if work := d.claimed("w", "r"); len(work.Decided) != 2 {
-		t.Errorf("the work is %+v", work)
+		t.Errorf("claimed %+v", work)
 	}
 }
 
@@ -154,13 +154,13 @@ func testRefusals(t *testing.T, d *runsTester) {
 	d.wantResult(approve("r", "1", "unknown"), store.ResultNotFound)
 	d.wantResult(approve("unknown", "2", "i"), store.ResultNotFound)
 	_, err = d.runs.Receipt(d.ctx(), "acme", approve("unknown", "2", "i").Actor, "2")
-	d.wantErr(err, store.ErrNotFound) // it would stay for ever
+	d.wantErr(err, store.ErrNotFound) // it would stay forever
 	seen := approve("r", "3", "i")
 	seen.Answers[0].ShownDigest = "something else"
 	d.wantResult(seen, store.ResultDigestMismatch)
 	d.wantStatus("r", store.StatusWaiting)
 	blind := approve("r", "4", "i")
-	blind.Answers[0].ShownDigest = "" // a client that does not say what it saw
+	blind.Answers[0].ShownDigest = "" // a client that does not send what it showed
 	d.wantResult(blind, store.ResultAccepted)
 }
 
@@ -201,7 +201,7 @@ func testEffectBegunOnce(t *testing.T, d *runsTester) {
 	if !begun || line.State != store.EffectStarted || line.Fence != lease.Fence || line.IdempotencyKey != "k" {
 		t.Fatalf("begun %v: %+v", begun, line)
 	}
-	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond)) // it dies in the middle
+	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond)) // it crashes before the end
 	d.waitForClock(10 * time.Millisecond)
 	next := d.claimed("x", "r").Lease
 	line, begun, err = d.runs.BeginEffect(d.ctx(), next, effect)
@@ -232,7 +232,7 @@ func testDeadline(t *testing.T, d *runsTester) {
 	_, err := d.runs.EndExecution(d.ctx(), d.create("r"), store.ExecutionEnd{Status: store.StatusWaiting, Open: open})
 	d.must(err)
 	d.waitForClock(10 * time.Millisecond)
-	d.wantResult(approve("r", "1", "i"), store.ResultExpired) // whether or not the clock has been asked
+	d.wantResult(approve("r", "1", "i"), store.ResultExpired) // whether or not Expire has run
 	d.wantStatus("r", store.StatusWaiting)
 }
 
@@ -259,7 +259,7 @@ func testExpiry(t *testing.T, d *runsTester) {
 	d.wantResult(approve("r", "1", "i1"), store.ResultAlreadyDecided)
 	work := d.claimed("w", "r")
 	if len(work.Decided) != 2 {
-		t.Errorf("the work is %+v", work)
+		t.Errorf("claimed %+v", work)
 	}
 	if _, _, err := d.runs.BeginEffect(d.ctx(), work.Lease, store.NewEffect{Interrupt: "i1", Attempt: 1, ActionDigest: "action-i1"}); !errors.Is(err, store.ErrNotApproved) {
 		t.Errorf("an effect after expiry: %v", err)
@@ -284,7 +284,7 @@ func testExpireUntil(t *testing.T, d *runsTester) {
 		}
 	}
 	if expired, err := d.runs.Expire(d.ctx(), due.Add(1000*time.Hour), 10, nil); err != nil || len(expired) > 0 {
-		t.Errorf("before its time, whatever the caller believes: %+v, %v", expired, err)
+		t.Errorf("before the deadline: %+v, %v", expired, err)
 	}
 }
 
@@ -301,17 +301,17 @@ func testCancelRun(t *testing.T, d *runsTester) {
 	d.wantErr(err, store.ErrFenced)
 	d.wantResult(approve("r", "2", "i2"), store.ResultWithdrawn)
 	if work := d.claim("w"); work != nil {
-		t.Errorf("claimed %+v, which is over", work)
+		t.Errorf("claimed %+v, which has ended", work)
 	}
 	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.StatusCancelled, nil, store.Writes{})
 	d.wantErr(err, store.ErrNotFound)
 }
 
-// Who ends a run knows what it waits for, or is told to look again: nothing has changed then.
+// A caller that cancels a run must know its pending interrupts; otherwise nothing changes.
 func testCancelChecksWaits(t *testing.T, d *runsTester) {
 	d.waiting("r", "i1", "i2")
 	d.waiting("r2", "b", "a")
-	d.wantResult(approve("r", "1", "i1"), store.ResultAccepted) // it waits for i2 alone
+	d.wantResult(approve("r", "1", "i1"), store.ResultAccepted) // it waits only for i2
 	before := d.history("key-r", "r")
 	line := writesOf("cancelled")
 	for _, known := range [][]string{{}, {"i1"}, {"i3"}, {"i2", "i1"}, {"i2", "i3"}, {"i2", "i2"}} {
@@ -319,7 +319,7 @@ func testCancelChecksWaits(t *testing.T, d *runsTester) {
 		d.wantErr(err, store.ErrStale)
 	}
 	if after := d.history("key-r", "r"); after != before {
-		t.Errorf("an end that was refused has changed something:\n%s\n%s", before, after)
+		t.Errorf("a rejected Cancel has changed something:\n%s\n%s", before, after)
 	}
 	_, err := d.runs.Cancel(d.ctx(), "acme", "unknown", store.StatusCancelled, []string{}, line)
 	d.wantErr(err, store.ErrNotFound)
@@ -327,12 +327,12 @@ func testCancelChecksWaits(t *testing.T, d *runsTester) {
 	d.wantErr(err, store.ErrNotFound)
 	for id, waits := range map[string][]string{"r": {"i2"}, "r2": {"a", "b"}} {
 		if run, err := d.runs.Cancel(d.ctx(), "acme", id, store.StatusCancelled, waits, line); err != nil || run.Status != store.StatusCancelled {
-			t.Errorf("by who knows what it waits for: %+v, %v", run, err)
+			t.Errorf("with the pending interrupts: %+v, %v", run, err)
 		}
 	}
 }
 
-// books are what is known of a run.
+// history returns everything that is stored about a run.
 func (d *runsTester) history(key, id string) string {
 	d.t.Helper()
 	run, err := d.runs.Get(d.ctx(), "acme", key)
@@ -366,7 +366,8 @@ func testRunAccounts(t *testing.T, d *runsTester) {
 	d.wantStatus("r", store.StatusWaiting)
 }
 
-// testOneOwner lets many workers share the runs; each run must be in one hand at a time, with a higher fence each time.
+// testOneOwner lets many workers share the runs; each run must have one owner at a time, with a
+// higher fence each time.
 func testOneOwner(t *testing.T, d *runsTester) {
 	const runs, rounds = 5, 6
 	for n := range runs {
@@ -396,7 +397,7 @@ func testOneOwner(t *testing.T, d *runsTester) {
 				id := work.Run.ID
 				mu.Lock()
 				if held[id] || work.Lease.Fence <= fences[id] {
-					t.Errorf("%s is in two hands, or its fence is %d after %d", id, work.Lease.Fence, fences[id])
+					t.Errorf("%s has two owners, or its fence is %d after %d", id, work.Lease.Fence, fences[id])
 				}
 				held[id], fences[id] = true, work.Lease.Fence
 				mu.Unlock()
@@ -427,7 +428,8 @@ func testOneOwner(t *testing.T, d *runsTester) {
 	wg.Wait()
 }
 
-// An approve of nothing in particular would let no effect begin: whoever gave it would be told yes, and nothing would happen.
+// An approval without an action digest would permit no effect: the approver would get a success,
+// and nothing would happen.
 func testApproveNeedsActionDigest(t *testing.T, d *runsTester) {
 	d.waiting("r", "i1", "i2")
 	vague := approve("r", "1", "i1", "i2")
@@ -440,11 +442,11 @@ func testApproveNeedsActionDigest(t *testing.T, d *runsTester) {
 		}
 	}
 	d.wantStatus("r", store.StatusWaiting)
-	d.wantResult(approve("r", "1", "i1", "i2"), store.ResultAccepted) // nothing was written down of the first
-	d.wantResult(vague, store.ResultAccepted)                         // and whoever repeats it gets this receipt
+	d.wantResult(approve("r", "1", "i1", "i2"), store.ResultAccepted) // the first call recorded nothing
+	d.wantResult(vague, store.ResultAccepted)                         // a repetition gets this receipt
 }
 
-// A question without an action is approved without one, and that lets no effect begin.
+// An interrupt without an action is approved without a digest, and that permits no effect.
 func testApproveWithoutAction(t *testing.T, d *runsTester) {
 	open := newInterrupts("none")
 	open[0].ActionDigest = ""

@@ -16,7 +16,7 @@ func (h *storeTester) events(run string) []store.Event {
 	return list
 }
 
-// happened checks all events of a run: each is its kind, and the interrupt that it is about.
+// wantEvents checks all events of a run: kind and interrupt.
 func (h *storeTester) wantEvents(run string, want ...string) {
 	h.t.Helper()
 	var got []string
@@ -27,7 +27,7 @@ func (h *storeTester) wantEvents(run string, want ...string) {
 		got = append(got, eventText(e))
 	}
 	if !slices.Equal(got, want) {
-		h.t.Errorf("what happened to %s is\n%q, not\n%q", run, got, want)
+		h.t.Errorf("the events of %s are\n%q, not\n%q", run, got, want)
 	}
 }
 
@@ -111,7 +111,7 @@ func testEventEnds(_ *testing.T, h *storeTester) {
 	h.must(err)
 	h.wantEvents("expired", "created", "asked k", "waiting", "expired k")
 
-	lease := h.create("late") // an effect may end when its run is over
+	lease := h.create("late") // an effect may end after its run
 	_, _, err = h.store.BeginEffect(h.ctx(), lease, allowedEffect("l", 1))
 	h.must(err)
 	_, err = h.store.Cancel(h.ctx(), "acme", "late", store.StatusCancelled, nil, store.Writes{})
@@ -120,7 +120,7 @@ func testEventEnds(_ *testing.T, h *storeTester) {
 	h.wantEvents("late", "created", "decided l", "effect_begun l", "cancelled", "effect_ended l")
 }
 
-// testEventReadyAtOnce is about a run that becomes ready in the moment in which it would have waited.
+// testEventReadyAtOnce checks a run that becomes ready at the moment when it would wait.
 func testEventReadyAtOnce(t *testing.T, h *storeTester) {
 	h.waiting("r", "i1", "i2")
 	h.wantResult(approve("r", "1", "i1"), store.ResultAccepted)

@@ -21,7 +21,7 @@ func (h *storeTester) feed(after string, limit int) ([]store.Event, string) {
 
 func testFeed(t *testing.T, h *storeTester) {
 	if list, next := h.feed("", 10); len(list) > 0 || next != "" {
-		t.Fatalf("an empty feed has %+v, and goes on at %q", list, next)
+		t.Fatalf("an empty feed has %+v and the cursor %q", list, next)
 	}
 	h.waiting("r1", "i1")
 	h.waiting("r2", "i2")
@@ -59,7 +59,7 @@ func testFeed(t *testing.T, h *storeTester) {
 
 func testFeedCursor(t *testing.T, h *storeTester) {
 	h.waiting("r", "i")
-	for _, after := range []string{"no cursor of yours", "\x00", " ", "9999999999999999999999"} {
+	for _, after := range []string{"foreign cursor", "\x00", " ", "9999999999999999999999"} {
 		list, _, err := h.store.Feed(h.ctx(), "acme", after, 0)
 		if len(list) > 0 {
 			t.Errorf("%q leads to %+v", after, list)
@@ -68,7 +68,8 @@ func testFeedCursor(t *testing.T, h *storeTester) {
 	}
 }
 
-// testFeedWriters follows the feed while many write. A store that numbers events before they are there loses some here.
+// testFeedWriters follows the feed during concurrent writes. A store that numbers events before the
+// commit loses some here.
 func testFeedWriters(t *testing.T, h *storeTester) {
 	const writers, rounds = 6, 8
 	var wg sync.WaitGroup
@@ -116,8 +117,8 @@ func testFeedWriters(t *testing.T, h *storeTester) {
 	}
 }
 
-// testFeedOneRun has many decide on the questions of one run at the same moment. A store whose transactions get their place in the feed before it is their turn
-// at the run shows a later event first.
+// testFeedOneRun decides many interrupts of one run concurrently. A store whose transactions get
+// their feed position before they have the run's lock returns events out of order.
 func testFeedOneRun(t *testing.T, h *storeTester) {
 	const runs, asked = 4, 24
 	for n := range runs {
@@ -150,7 +151,7 @@ func testFeedOneRun(t *testing.T, h *storeTester) {
 	}
 }
 
-// writeEvents makes six events of a run in four transactions.
+// writeEvents creates six events of a run in four transactions.
 func writeEvents(ctx context.Context, s store.Store, run string) error {
 	lease, err := s.Create(ctx, newRun(run))
 	if err != nil {
@@ -173,16 +174,16 @@ func writeEvents(ctx context.Context, s store.Store, run string) error {
 	return err
 }
 
-// waitForHint waits for a hint at a run. A hint that may have been any run is one.
+// waitForHint waits for a hint at a run. A zero key also counts.
 func waitForHint(t *testing.T, hints <-chan store.Key, what, run string) {
 	t.Helper()
-	patience := time.NewTimer(30 * time.Second) // a test that fails should not hang
+	patience := time.NewTimer(30 * time.Second) // a failing test must not hang
 	defer patience.Stop()
 	for {
 		select {
 		case key, open := <-hints:
 			if !open {
-				t.Fatalf("%s: the hints have ended", what)
+				t.Fatalf("%s: the channel was closed", what)
 			}
 			if key == (store.Key{Account: "acme", Run: run}) || key == (store.Key{}) {
 				return
@@ -203,10 +204,10 @@ func testWatch(t *testing.T, h *storeTester) {
 		do   func()
 	}{
 		{"Create", func() { lease = h.create("r") }},
-		{"Rest", func() { h.endExecution(lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: due}) }},
+		{"EndExecution", func() { h.endExecution(lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: due}) }},
 		{"Decide", func() { h.wantResult(approve("r", "1", "i1"), store.ResultAccepted) }},
-		{"Begin", func() { lease = h.claimed("w", "r").Lease; h.beginEffect(lease, "i1") }},
-		{"End", func() { h.endEffect("i1", store.EffectSucceeded) }},
+		{"BeginEffect", func() { lease = h.claimed("w", "r").Lease; h.beginEffect(lease, "i1") }},
+		{"EndEffect", func() { h.endEffect("i1", store.EffectSucceeded) }},
 		{"Release", func() { h.release(lease, store.Release{}) }},
 		{"Release to park", func() { h.release(h.claimed("w", "r").Lease, store.Release{Park: true}) }},
 		{"Retry", func() { _, err := h.store.Retry(h.ctx(), "acme", "r", store.Writes{}); h.must(err) }},
@@ -223,7 +224,8 @@ func testWatch(t *testing.T, h *storeTester) {
 			h.must(err)
 		}},
 	} {
-		// FaultTime the hint at another run is here, those at this one are read: the next is from the step.
+		// When the hint at another run arrives, those at this one were read: the next is from the
+		// step.
 		mark := fmt.Sprint("mark", n)
 		h.create(mark)
 		for _, hints := range []<-chan store.Key{first, second} {
@@ -247,11 +249,11 @@ func testWatchEnds(t *testing.T, h *storeTester) {
 	}
 	h.create("r2")
 	waitForHint(t, others, "Create", "r2")
-	for range h.store.Watch(ctx) { // of one that is over already
+	for range h.store.Watch(ctx) { // with an ended context
 	}
 }
 
-// testWatchSlow has a watcher that does not look while more happens than anybody would keep for it.
+// testWatchSlow has a watcher that does not read while more changes happen than a store buffers.
 func testWatchSlow(t *testing.T, h *storeTester) {
 	hints := h.store.Watch(h.ctx())
 	for n := range 150 {

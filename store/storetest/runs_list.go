@@ -16,7 +16,7 @@ func (d *runsTester) list(filter store.RunFilter) []store.Run {
 	return list
 }
 
-// lists checks which runs a filter lets through.
+// wantRuns checks which runs match a filter.
 func (d *runsTester) wantRuns(filter store.RunFilter, want ...string) {
 	d.t.Helper()
 	got := []string{}
@@ -43,7 +43,7 @@ func testList(t *testing.T, d *runsTester) {
 		whole, err := d.runs.Get(d.ctx(), "acme", "key-"+run.ID)
 		d.must(err)
 		if run.ProviderRef != nil || run.Input != nil || run.Outcome != nil {
-			t.Errorf("the list shows what is sealed: %+v", run)
+			t.Errorf("the list contains sealed values: %+v", run)
 		}
 		run.ProviderRef, run.Input, run.Outcome = whole.ProviderRef, whole.Input, whole.Outcome
 		if fmt.Sprint(run) != fmt.Sprint(whole) {
@@ -112,7 +112,7 @@ func testListPages(t *testing.T, d *runsTester) {
 			filter.Before = store.RunPosition{Created: last.Created, ID: last.ID}
 			if page == 0 {
 				newer := newRun(fmt.Sprintf("newer than %+v", filter))
-				newer.StateKey, newer.Graph = newer.ID, "g" // moves no page
+				newer.StateKey, newer.Graph = newer.ID, "g" // must not shift a page
 				_, err := d.runs.Create(d.ctx(), newer)
 				d.must(err)
 			}

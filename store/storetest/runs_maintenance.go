@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// now is the time of the store's clock, when everything that happened is before it.
+// now returns the time of the store's clock, after all earlier changes.
 func (h *storeTester) now() time.Time {
 	h.t.Helper()
 	h.waitForClock(time.Millisecond)
@@ -27,7 +27,7 @@ func testFinishedRuns(t *testing.T, h *storeTester) {
 	h.create("running")
 	h.release(h.create("parked"), store.Release{Park: true})
 	h.readyRun("ready")
-	h.create("cancelled") // begun first, over last
+	h.create("cancelled") // created first, ended last
 	h.endExecution(h.create("completed"), store.ExecutionEnd{Status: store.StatusCompleted, Outcome: []byte("o")})
 	foreign := newRun("failed")
 	foreign.Account = "other"
@@ -65,24 +65,24 @@ func testFinishedRuns(t *testing.T, h *storeTester) {
 		}
 	}
 	if got := finished(between, 10); !slices.Equal(got, all[:2]) {
-		t.Errorf("over before the others were: %q", got)
+		t.Errorf("ended before the others: %q", got)
 	}
 	first, err := h.store.Get(h.ctx(), "acme", "key-completed")
 	h.must(err)
 	if got := finished(first.Updated, 10); len(got) > 0 {
-		t.Errorf("over before the first was: %q", got)
+		t.Errorf("ended before the first: %q", got)
 	}
 	from = between.Add(time.Microsecond)
 	if got := finished(now, 10); !slices.Equal(got, all[2:]) {
-		t.Errorf("over since then: %q", got)
+		t.Errorf("ended since then: %q", got)
 	}
 	last, err := h.store.Get(h.ctx(), "acme", "key-cancelled")
 	h.must(err)
 	if from = last.Updated; !slices.Equal(finished(now, 10), all[3:]) {
-		t.Errorf("over since the last was: %q", finished(now, 10))
+		t.Errorf("ended since the last: %q", finished(now, 10))
 	}
 	if from = from.Add(time.Microsecond); len(finished(now, 10)) > 0 {
-		t.Errorf("over after the last was: %q", finished(now, 10))
+		t.Errorf("ended after the last: %q", finished(now, 10))
 	}
 }
 
@@ -93,7 +93,7 @@ func testDeleteRun(t *testing.T, h *storeTester) {
 	}
 	_, cursor := h.feed("", 0)
 	h.wantErr(h.store.DeleteRun(h.ctx(), "acme", "r", store.Writes{Audit: [][]byte{[]byte(`nonsense`)}}), store.ErrInvalid)
-	for range 2 { // the second time it is unknown, and there is nothing to say
+	for range 2 { // the second time it is unknown, and nothing is written
 		h.must(h.store.DeleteRun(h.ctx(), "acme", "r", writesOf("gone")))
 	}
 	h.wantAudit("gone")
@@ -102,10 +102,10 @@ func testDeleteRun(t *testing.T, h *storeTester) {
 		t.Errorf("the feed has %+v", list)
 	}
 	for name, err := range map[string]error{
-		"Resumed":   errOf(h.store.Receipt(h.ctx(), "acme", "ann", "r")),
-		"a refusal": errOf(h.store.Receipt(h.ctx(), "acme", "ann", "r refused")),
-		"Get":       errOf(h.store.Get(h.ctx(), "acme", "key-r")),
-		"End":       h.store.EndEffect(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: "r-1", Attempt: 1, State: store.EffectFailed}),
+		"Receipt":     errOf(h.store.Receipt(h.ctx(), "acme", "ann", "r")),
+		"a rejection": errOf(h.store.Receipt(h.ctx(), "acme", "ann", "r refused")),
+		"Get":         errOf(h.store.Get(h.ctx(), "acme", "key-r")),
+		"EndEffect":   h.store.EndEffect(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: "r-1", Attempt: 1, State: store.EffectFailed}),
 	} {
 		if name += ":"; err == nil {
 			t.Error(name, "is still there")
@@ -117,7 +117,7 @@ func testDeleteRun(t *testing.T, h *storeTester) {
 		t.Errorf("finished are %+v, %v", list, err)
 	}
 
-	// Whoever looked at it before leaves nothing behind that nobody would ever forget.
+	// Calls with outdated data must not leave anything that is never deleted.
 	h.wantResult(approve("r", "late", "r-1"), store.ResultNotFound)
 	h.wantErr(errOf(h.store.Receipt(h.ctx(), "acme", "ann", "late")), store.ErrNotFound)
 	late := store.DocumentChange{Kind: "vote", ID: "late", Run: "r"}
@@ -129,20 +129,20 @@ func testDeleteRun(t *testing.T, h *storeTester) {
 		h.wantErr(errOf(h.store.Document(h.ctx(), "acme", name.kind, name.id)), store.ErrNotFound)
 	}
 
-	h.fullRun("r") // everything that it used can be used again
+	h.fullRun("r") // all names can be used again
 	if run, err := h.store.Get(h.ctx(), "acme", "key-r"); err != nil || run.Generation != 1 {
 		t.Errorf("the next is %+v, %v", run, err)
 	}
 	list, _ := h.feed(cursor, 0)
 	if all := h.events("r"); !slices.EqualFunc(list, all, sameEvent) {
-		t.Errorf("behind the forgotten ones, the feed has %+v of %+v", list, all)
+		t.Errorf("after the deleted ones, the feed has %+v of %+v", list, all)
 	}
 }
 
-// errOf is the error of a call.
+// errOf returns the error of a call.
 func errOf[T any](_ T, err error) error { return err }
 
-// gone checks that nothing is known of a run.
+// wantDeleted checks that nothing is stored about a run.
 func (h *storeTester) wantDeleted(id string) {
 	h.t.Helper()
 	h.wantErr(errOf(h.store.History(h.ctx(), "acme", id)), store.ErrNotFound)
@@ -154,7 +154,7 @@ func (h *storeTester) wantDeleted(id string) {
 		h.t.Errorf("there are events of %s: %+v", id, list)
 	}
 	if list, err := h.store.Documents(h.ctx(), "acme", "vote", store.DocumentFilter{Run: id}); err != nil || len(list) > 0 {
-		h.t.Errorf("there are papers of %s: %+v, %v", id, list, err)
+		h.t.Errorf("there are documents of %s: %+v, %v", id, list, err)
 	}
 }
 
@@ -166,7 +166,7 @@ func testDeleteRunKeepsOthers(t *testing.T, h *storeTester) {
 	lease, err := h.store.Create(h.ctx(), next)
 	h.must(err)
 	foreign := newRun("r")
-	foreign.Account = "elsewhere" // everything is called the same there
+	foreign.Account = "elsewhere" // all names are the same there
 	theirs, err := h.store.Create(h.ctx(), foreign)
 	h.must(err)
 	_, _, err = h.store.BeginEffect(h.ctx(), theirs, allowedEffect("r-1", 1))
@@ -178,7 +178,7 @@ func testDeleteRunKeepsOthers(t *testing.T, h *storeTester) {
 	other, elsewhere := h.history("acme", "other"), h.history("elsewhere", "r")
 
 	h.must(h.store.DeleteRun(h.ctx(), "nobody", "r", store.Writes{}))
-	h.history("acme", "r") // I8: nobody else can make it forgotten
+	h.history("acme", "r") // I8: another account cannot delete it
 	h.must(h.store.DeleteRun(h.ctx(), "acme", "r", store.Writes{}))
 	h.wantDeleted("r")
 	for _, now := range []struct {
@@ -212,7 +212,7 @@ func testDeleteRunActive(t *testing.T, h *storeTester) {
 	h.wantAudit()
 }
 
-// testDeleteRunRace lets people decide, workers work and somebody cancel, while others want the runs forgotten.
+// testDeleteRunRace deletes runs while others decide, execute and cancel them.
 func testDeleteRunRace(t *testing.T, h *storeTester) {
 	for round := range 6 {
 		id := fmt.Sprint("r", round)
@@ -224,7 +224,7 @@ func testDeleteRunRace(t *testing.T, h *storeTester) {
 					t.Error(err)
 				}
 			})
-			wg.Go(func() { // a cursory worker
+			wg.Go(func() { // a minimal worker
 				work, err := h.store.Claim(h.ctx(), store.Claim{Owner: "w", Lease: leaseDuration, Account: "acme", Run: id})
 				if err == nil && work != nil {
 					_, err = h.store.EndExecution(h.ctx(), work.Lease, store.ExecutionEnd{Status: store.StatusCompleted, Applied: []string{id + "-1"}})
@@ -242,7 +242,7 @@ func testDeleteRunRace(t *testing.T, h *storeTester) {
 				for range 3 {
 					history, err := h.store.History(h.ctx(), "acme", id)
 					if err == nil && len(history.Interrupts) != 2 {
-						t.Errorf("half of it is forgotten: %+v", history)
+						t.Errorf("partially deleted: %+v", history)
 					}
 					if err = h.store.DeleteRun(h.ctx(), "acme", id, store.Writes{}); err != nil && !isField(err, store.ErrRunActive) {
 						t.Error(err)
@@ -251,7 +251,7 @@ func testDeleteRunRace(t *testing.T, h *storeTester) {
 			})
 		}
 		wg.Wait()
-		h.must(h.store.DeleteRun(h.ctx(), "acme", id, store.Writes{})) // it was cancelled, if nothing else
+		h.must(h.store.DeleteRun(h.ctx(), "acme", id, store.Writes{})) // it has been cancelled by now
 		h.wantDeleted(id)
 	}
 }

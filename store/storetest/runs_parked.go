@@ -21,7 +21,7 @@ func (d *runsTester) attempts(id string, want int) {
 	}
 }
 
-// ready is a run with something to do.
+// readyRun creates a run with work.
 func (d *runsTester) readyRun(id string) {
 	d.t.Helper()
 	d.waiting(id, "i-"+id)
@@ -38,7 +38,7 @@ func testDelay(t *testing.T, d *runsTester) {
 func testAttempts(t *testing.T, d *runsTester) {
 	d.readyRun("r")
 	lease := d.claimed("w", "r").Lease
-	d.attempts("r", 0) // to be claimed is none
+	d.attempts("r", 0) // a claim is not an attempt
 	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond))
 	d.waitForClock(10 * time.Millisecond)
 	work := d.claimed("x", "r")
@@ -72,7 +72,7 @@ func testPark(t *testing.T, d *runsTester) {
 		t.Errorf("the run is %+v", run)
 	}
 
-	// Nothing but a retry ends that: no decision, no end of an effect, no worker.
+	// Only Retry ends this: no decision, no end of an effect, no worker.
 	d.wantResult(approve("r", "2", "i2"), store.ResultAccepted)
 	d.must(d.runs.EndEffect(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i1", Attempt: 1, State: store.EffectSucceeded}))
 	if work := d.claim("w"); work != nil {
@@ -86,7 +86,7 @@ func testPark(t *testing.T, d *runsTester) {
 		t.Errorf("retried as %+v", run)
 	}
 	if work := d.claimed("w", "r"); len(work.Decided) != 2 || work.Run.Attempts != 0 || work.TakenOver {
-		t.Errorf("the work is %+v", work)
+		t.Errorf("claimed %+v", work)
 	}
 }
 

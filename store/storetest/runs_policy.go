@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// allowedEffect is an effect for which nobody was asked.
+// allowedEffect returns an effect that a policy allows.
 func allowedEffect(id string, number int) store.NewEffect {
 	return store.NewEffect{
 		Interrupt: id, Attempt: number, ActionDigest: "action-" + id, IdempotencyKey: "k",
@@ -49,7 +49,7 @@ func testPolicyRuling(t *testing.T, d *runsTester) {
 	if _, begun, err = d.runs.BeginEffect(d.ctx(), lease, second); err != nil || !begun {
 		t.Errorf("the second effect of it: %v, %v", begun, err)
 	}
-	second.Attempt, second.Ruling = 3, nil // the policy's word is an approve like any other
+	second.Attempt, second.Ruling = 3, nil // the ruling is an approval like any other
 	if _, begun, err = d.runs.BeginEffect(d.ctx(), lease, second); err != nil || !begun {
 		t.Errorf("the third effect of it: %v, %v", begun, err)
 	}
@@ -72,7 +72,7 @@ func testPolicyRulingOtherAction(t *testing.T, d *runsTester) {
 	_, _, err = d.runs.BeginEffect(d.ctx(), old, allowedEffect("fenced", 1))
 	d.wantErr(err, store.ErrFenced)
 	if all, err := d.runs.Interrupts(d.ctx(), "acme", "r"); err != nil || len(all) != 1 {
-		t.Errorf("what was refused has left %+v, %v", all, err)
+		t.Errorf("the rejected call has left %+v, %v", all, err)
 	}
 }
 
@@ -91,7 +91,7 @@ func testPolicyRulingOfAskedInterrupt(t *testing.T, d *runsTester) {
 	d.must(err)
 	for _, id := range []string{"withdrawn", "rejected", "approved", "open", "elsewhere"} {
 		if _, begun, err := d.runs.BeginEffect(d.ctx(), lease, allowedEffect(id, 1)); !errors.Is(err, store.ErrNotApproved) || begun {
-			t.Errorf("%s: %v, %v; that is up to people", id, begun, err)
+			t.Errorf("%s: %v, %v; people decide this", id, begun, err)
 		}
 	}
 	after, err := d.runs.Interrupts(d.ctx(), "acme", "r")
@@ -101,7 +101,8 @@ func testPolicyRulingOfAskedInterrupt(t *testing.T, d *runsTester) {
 	}
 }
 
-// testPolicyRulingStays wants the word of a policy to be nobody's work, and to stay when the run asks for something else.
+// testPolicyRulingStays checks that a ruling is not open work, and that it stays when the run
+// raises another interrupt.
 func testPolicyRulingStays(t *testing.T, d *runsTester) {
 	lease := d.create("r")
 	_, _, err := d.runs.BeginEffect(d.ctx(), lease, allowedEffect("first", 1))
@@ -110,7 +111,7 @@ func testPolicyRulingStays(t *testing.T, d *runsTester) {
 	d.wantResult(approve("r", "1", "i"), store.ResultAccepted)
 	work := d.claimed("w", "r")
 	if len(work.Decided) != 1 || work.Decided[0].ID != "i" {
-		t.Errorf("the work is %+v", work.Decided)
+		t.Errorf("claimed %+v", work.Decided)
 	}
 	_, _, err = d.runs.BeginEffect(d.ctx(), work.Lease, allowedEffect("last", 1))
 	d.must(err)
@@ -141,6 +142,6 @@ func testPolicyRulingRace(t *testing.T, d *runsTester) {
 		}
 	}
 	if all, err := d.runs.Interrupts(d.ctx(), "acme", "r"); err != nil || len(all) != 1 || times != 1 {
-		t.Errorf("begun %d times, by the word of %+v, %v", times, all, err)
+		t.Errorf("begun %d times, by the ruling %+v, %v", times, all, err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// came checks what resumes came to: the id of each, and its outcome; "" if it has none yet.
+// wantOutcomes checks the outcomes of resumes by id; "" if there is none yet.
 func (h *storeTester) wantOutcomes(want map[string]string) {
 	h.t.Helper()
 	for id, outcome := range want {
@@ -23,7 +23,7 @@ func (h *storeTester) wantOutcomes(want map[string]string) {
 	}
 }
 
-// goOn claims the run and gives it back.
+// claimAndEnd claims the run and ends its execution.
 func (h *storeTester) claimAndEnd(status store.Status, outcome string, applied []string, open ...string) {
 	h.t.Helper()
 	end := store.ExecutionEnd{Status: status, Applied: applied, Open: newInterrupts(open...)}
@@ -33,7 +33,7 @@ func (h *storeTester) claimAndEnd(status store.Status, outcome string, applied [
 	h.endExecution(h.claimed("w", "r").Lease, end)
 }
 
-// testReceiptOutcomes follows what three resumes are answered with through everything that happens to their run afterwards.
+// testReceiptOutcomes follows the receipts of three resumes through later executions of their run.
 func testReceiptOutcomes(t *testing.T, h *storeTester) {
 	h.waiting("r", "i1", "i2", "i3")
 	h.wantResult(approve("r", "1", "i1"), store.ResultAccepted)
@@ -43,7 +43,7 @@ func testReceiptOutcomes(t *testing.T, h *storeTester) {
 
 	h.wantResult(approve("r", "2", "i2"), store.ResultAccepted)
 	h.wantOutcomes(map[string]string{"1": "first", "2": ""})
-	h.claimAndEnd(store.StatusWaiting, "second", nil, "i3") // which has not taken it
+	h.claimAndEnd(store.StatusWaiting, "second", nil, "i3") // it has not taken the answer
 	h.wantOutcomes(map[string]string{"1": "first", "2": ""})
 	h.claimAndEnd(store.StatusWaiting, "third", []string{"i2"}, "i3")
 	h.wantOutcomes(map[string]string{"1": "first", "2": "third"})
@@ -52,7 +52,7 @@ func testReceiptOutcomes(t *testing.T, h *storeTester) {
 	h.wantOutcomes(map[string]string{"1": "anew: first", "2": "anew: third"})
 
 	h.wantResult(approve("r", "3", "i3"), store.ResultAccepted)
-	h.claimAndEnd(store.StatusWaiting, "", []string{"i3"}, "i4") // it came to nothing that could be told
+	h.claimAndEnd(store.StatusWaiting, "", []string{"i3"}, "i4") // it had no outcome
 	h.wantOutcomes(map[string]string{"1": "anew: first", "2": "anew: third", "3": ""})
 	h.wantResult(approve("r", "4", "i4"), store.ResultAccepted)
 	h.claimAndEnd(store.StatusCompleted, "end", []string{"i4"})
@@ -66,7 +66,7 @@ func testReceiptOutcomes(t *testing.T, h *storeTester) {
 	}
 }
 
-// testReceiptOutcomeOnce has one resume applied by two rests, and two resumes by one.
+// testReceiptOutcomeOnce applies one resume in two executions, and two resumes in one.
 func testReceiptOutcomeOnce(t *testing.T, h *storeTester) {
 	h.waiting("r", "i1", "i2", "i3")
 	h.wantResult(approve("r", "1", "i1", "i2"), store.ResultAccepted)
@@ -87,7 +87,7 @@ func testReceiptOutcomeOnce(t *testing.T, h *storeTester) {
 	h.wantOutcomes(map[string]string{"1": "first", "2": "second", "4": ""})
 }
 
-// testReceiptOutcomeReplay decides again, long after the run has come to something else.
+// testReceiptOutcomeReplay repeats a decision long after the run has another outcome.
 func testReceiptOutcomeReplay(t *testing.T, h *storeTester) {
 	h.waiting("r", "i1", "i2")
 	h.wantResult(approve("r", "1", "i1"), store.ResultAccepted)

@@ -15,7 +15,7 @@ import (
 
 func isField(err, want error) bool { return errors.Is(err, want) }
 
-// reseal goes over everything, some at a time.
+// reencryptAll passes over all values in pages.
 func (h *storeTester) reencryptAll(limit int, fn func(store.SealedValue) ([]byte, error)) {
 	h.t.Helper()
 	for after := ""; ; {
@@ -24,19 +24,19 @@ func (h *storeTester) reencryptAll(limit int, fn func(store.SealedValue) ([]byte
 		if next == "" {
 			return
 		}
-		if next == after { // or it would go on for ever
-			h.t.Fatalf("from %q it goes on at %q", after, next)
+		if next == after { // otherwise it would not end
+			h.t.Fatalf("from %q it continues at %q", after, next)
 		}
 		after = next
 	}
 }
 
-// reencrypted is a value under the next key.
+// reencrypted returns a value under the next key.
 func reencrypted(s store.SealedValue) ([]byte, error) {
 	return append([]byte("anew: "), s.Data...), nil
 }
 
-// sealedByFullRun is what is sealed in run id after [storeTester.fullRun], one line for each.
+// sealedByFullRun lists the sealed values of run id after [storeTester.fullRun], one per line.
 func sealedByFullRun(id string) []string {
 	return []string{
 		"acme ref " + id + ": ref", "acme input " + id + ": in", "acme outcome " + id + ": outcome of " + id,
@@ -55,7 +55,7 @@ func sealedLine(s store.SealedValue) string {
 	return fmt.Sprintf("%s %s %s: %s", s.Account, s.Field, s.ID, s.Data)
 }
 
-// sealed is everything that is sealed, one sorted line for each.
+// sealedValues lists all sealed values, one sorted line per value.
 func (h *storeTester) sealedValues(limit int) (lines []string) {
 	h.t.Helper()
 	h.reencryptAll(limit, func(s store.SealedValue) ([]byte, error) {
@@ -63,7 +63,7 @@ func (h *storeTester) sealedValues(limit int) (lines []string) {
 		return nil, nil
 	})
 	slices.Sort(lines)
-	return slices.Compact(lines) // the outcome of a resume may be kept with it, or with the run
+	return slices.Compact(lines) // the outcome of a resume may be stored with it or with the run
 }
 
 func testReencrypt(t *testing.T, h *storeTester) {
@@ -97,7 +97,7 @@ func testReencrypt(t *testing.T, h *storeTester) {
 	}
 }
 
-// sealedIn is every sealed value of a history that is there.
+// sealedIn returns every sealed value of a history.
 func sealedIn(h *store.History) (values []*[]byte) {
 	values = append(values, &h.Run.ProviderRef, &h.Run.Input, &h.Run.Outcome)
 	for n := range h.Interrupts {
@@ -160,8 +160,8 @@ func testReencryptKeepsNil(t *testing.T, h *storeTester) {
 	}
 }
 
-// testReencryptSkipsChanged changes everything that can change between the moment in which a value is handed out and that in which the new
-// one would be kept.
+// testReencryptSkipsChanged changes everything that can change between reading a value and writing
+// its replacement.
 func testReencryptSkipsChanged(t *testing.T, h *storeTester) {
 	h.waiting("r", "i")
 	h.wantResult(approve("r", "1", "i"), store.ResultAccepted)
@@ -170,7 +170,7 @@ func testReencryptSkipsChanged(t *testing.T, h *storeTester) {
 	mustSave(t, h.store, key, 0, parts{"changed": "old", "gone": "old", "kept": "old"}.delta())
 	h.fullRun("forgotten")
 	done := make(map[store.SealedField]bool)
-	first := func(what store.SealedField, s store.SealedValue) bool { // a value of the run that is handed out
+	first := func(what store.SealedField, s store.SealedValue) bool { // a value of the run that is passed
 		is := !done[what] && (what == "" || s.Field == what && s.ID == "r")
 		done[what] = done[what] || is
 		return is
@@ -200,8 +200,9 @@ func testReencryptSkipsChanged(t *testing.T, h *storeTester) {
 	h.wantDeleted("forgotten")
 }
 
-// testReencryptDuringOutcomeCopy has a run come to its next rest between the moment in which its outcome is handed out and that in which the new one would be kept: the
-// old one is with the resume then, and must not be left there under the old key.
+// testReencryptDuringOutcomeCopy ends another execution between reading the outcome of a run and
+// writing its replacement. The old outcome is copied to the resume then, and must not stay there
+// under the old key.
 func testReencryptDuringOutcomeCopy(t *testing.T, h *storeTester) {
 	h.waiting("r", "i1", "i2")
 	h.wantResult(approve("r", "1", "i1"), store.ResultAccepted)
@@ -221,8 +222,8 @@ func testReencryptDuringOutcomeCopy(t *testing.T, h *storeTester) {
 	h.wantOutcomes(map[string]string{"1": "anew: first", "2": "anew: second"})
 }
 
-// testReencryptRace has everything sealed anew, again and again, while others write. Whatever key a value is under, it is the value that
-// was written last.
+// testReencryptRace re-encrypts everything repeatedly during concurrent writes. Under any key, a
+// value must be the one that was written last.
 func testReencryptRace(t *testing.T, h *storeTester) {
 	const writers, rounds = 4, 8
 	var wg sync.WaitGroup

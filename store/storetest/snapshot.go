@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// runDocumentKind is a kind of papers that have the id of their run.
+// runDocumentKind is a kind of documents that have the id of their run.
 const runDocumentKind store.DocumentKind = "run"
 
 func (h *storeTester) snapshot(stateKey string, own store.DocumentKind) store.RunSnapshot {
@@ -18,7 +18,7 @@ func (h *storeTester) snapshot(stateKey string, own store.DocumentKind) store.Ru
 	return s
 }
 
-// testRunSnapshot is what the single reads say, in one go: but of what a run asks only what is open.
+// testRunSnapshot compares the snapshot with the single reads; it contains only open interrupts.
 func testRunSnapshot(t *testing.T, h *storeTester) {
 	_, err := h.store.RunSnapshot(h.ctx(), "acme", "key-r", runDocumentKind)
 	h.wantErr(err, store.ErrNotFound)
@@ -49,7 +49,7 @@ func testRunSnapshot(t *testing.T, h *storeTester) {
 		}
 	}
 	if p := h.snapshot("key-r", "").Document(runDocumentKind, "r"); p != nil {
-		t.Errorf("nobody asked for %+v", p)
+		t.Errorf("unexpected document %+v", p)
 	}
 	h.wantResult(approve("r", "2", "i2"), store.ResultAccepted)
 	if s := h.snapshot("key-r", ""); len(s.Open) != 2 || s.Run.Status != store.StatusReady {
@@ -57,14 +57,15 @@ func testRunSnapshot(t *testing.T, h *storeTester) {
 	}
 }
 
-// testRunSnapshotNewest has a state key change hands: what the former run asked and had is not the new one's.
+// testRunSnapshotNewest reuses a state key: interrupts and documents of the former run are not part
+// of the snapshot.
 func testRunSnapshotNewest(t *testing.T, h *storeTester) {
 	h.waiting("r", "i1")
 	h.must(h.store.CommitWrites(h.ctx(), "acme", store.Writes{Documents: []store.DocumentChange{requestChange("i1", 0, "asked"), {Kind: runDocumentKind, ID: "r", Run: "r"}}}))
 	_, err := h.store.Cancel(h.ctx(), "acme", "r", store.StatusSuperseded, nil, store.Writes{})
 	h.must(err)
 	if s := h.snapshot("key-r", runDocumentKind); len(s.Open) != 0 || s.Run.Status != store.StatusSuperseded || len(s.Documents) != 1 {
-		t.Errorf("a run that is over: %+v", s)
+		t.Errorf("a run that has ended: %+v", s)
 	}
 	next := newRun("r2")
 	next.StateKey, next.AfterGeneration = "key-r", 1
@@ -75,20 +76,20 @@ func testRunSnapshotNewest(t *testing.T, h *storeTester) {
 	}
 }
 
-// testI8RunSnapshot has two accounts use the same names.
+// testI8RunSnapshot has two accounts with the same names.
 func testI8RunSnapshot(t *testing.T, h *storeTester) {
 	h.waiting("r", "i1")
-	papers := func(body string) store.Writes {
+	documents := func(body string) store.Writes {
 		return store.Writes{Documents: []store.DocumentChange{requestChange("i1", 0, body), {Kind: runDocumentKind, ID: "r", Run: "r", Body: []byte(body)}}}
 	}
-	h.must(h.store.CommitWrites(h.ctx(), "acme", papers("ours")))
+	h.must(h.store.CommitWrites(h.ctx(), "acme", documents("ours")))
 	_, err := h.store.RunSnapshot(h.ctx(), "other", "key-r", runDocumentKind)
 	h.wantErr(err, store.ErrNotFound)
 	theirs := newRun("r")
 	theirs.Account = "other"
 	_, err = h.store.Create(h.ctx(), theirs)
 	h.must(err)
-	h.must(h.store.CommitWrites(h.ctx(), "other", papers("theirs")))
+	h.must(h.store.CommitWrites(h.ctx(), "other", documents("theirs")))
 	for account, want := range map[string]int{"acme": 1, "other": 0} {
 		s, err := h.store.RunSnapshot(h.ctx(), account, "key-r", runDocumentKind)
 		h.must(err)
@@ -97,7 +98,7 @@ func testI8RunSnapshot(t *testing.T, h *storeTester) {
 		}
 		for _, p := range s.Documents {
 			if p.Account != account {
-				t.Errorf("%s sees the paper of %s", account, p.Account)
+				t.Errorf("%s sees the document of %s", account, p.Account)
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Store tests an implementation of [store.Store], all of it: checkpoints, runs, events and keeping. open is called once per test and
-// returns an empty store; what has to be closed is registered with t.Cleanup.
+// Store tests an implementation of the complete [store.Store]. open is called once per test and
+// returns an empty store; it registers its cleanup with t.Cleanup.
 func Store(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	t.Run("Checkpoints", func(t *testing.T) {
@@ -20,73 +20,73 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		name string
 		run  func(t *testing.T, h *storeTester)
 	}{
-		{"Events_SayWhatHappenedInOrder", testEventsOfARun},
-		{"Events_OfWhatPoliciesAllow", testEventPolicy},
-		{"Events_OfARunThatIsEndedOrExpires", testEventEnds},
-		{"Events_ASleepThatEndedAtOnceHappened", testEventReadyAtOnce},
-		{"Events_NoneOfWhatChangesNothing", testEventsOfRejectedCalls},
-		{"Events_BehindANumberInPages", testEventPages},
-		{"Events_AThousandAtMost", testEventLimit},
+		{"Events_AreInOrder", testEventsOfARun},
+		{"Events_OfPolicyRulings", testEventPolicy},
+		{"Events_OfCancelledAndExpiredRuns", testEventEnds},
+		{"Events_WaitingIsRecordedEvenIfReadyAtOnce", testEventReadyAtOnce},
+		{"Events_NoneForCallsWithoutChange", testEventsOfRejectedCalls},
+		{"Events_AfterASeqInPages", testEventPages},
+		{"Events_AtMostOneThousand", testEventLimit},
 		{"Feed_AllRunsOfAnAccountInPages", testFeed},
-		{"Feed_ACursorOfSomebodyElseIsRefused", testFeedCursor},
+		{"Feed_ForeignCursorReturnsErrInvalid", testFeedCursor},
 		{"I8_EventsStayInTheirAccount", testEventAccounts},
-		{"I8_AnyBytesInEveryNameAreKeptApart", testNames},
+		{"I8_NamesWithAnyBytesAreSeparate", testNames},
 		{"Names_HaveAnyLength", testLongNames},
 		{"Concurrent_AFeedHasEveryEventOnceAndInOrder", testFeedWriters},
 		{"Concurrent_AFeedHasTheEventsOfOneRunInOrder", testFeedOneRun},
-		{"Watch_HintsAtEverythingThatHappens", testWatch},
+		{"Watch_HintsAtEveryChange", testWatch},
 		{"Watch_EndsWithItsContext", testWatchEnds},
-		{"Watch_ASlowWatcherStopsNobody", testWatchSlow},
+		{"Watch_SlowWatcherDoesNotBlock", testWatchSlow},
 
-		{"Asked_TheOldestFirstInPages", testInboxItems},
-		{"Question_ByItsIdAndHowManyAreOpen", testInboxItem},
-		{"Standing_TheRunWhatItAsksAndItsPapers", testRunSnapshot},
-		{"Standing_OfTheNewestRunAlone", testRunSnapshotNewest},
-		{"I8_StandingIsOfOneAccount", testI8RunSnapshot},
-		{"Waits_AreCountedByKindInAllAccounts", testPendingByKind},
-		{"Credentials_AreMadeAndRevokedOnce", testCredentials},
-		{"Credentials_AreInTheLogThatTheyAreMadeAndEnded", testCredentialsAudit},
-		{"Credentials_ThoseThatAreOverAreForgotten", testPurgeCredentials},
+		{"InboxItems_OldestFirstInPages", testInboxItems},
+		{"InboxItem_ByIDAndCountPending", testInboxItem},
+		{"RunSnapshot_HasRunInterruptsAndDocuments", testRunSnapshot},
+		{"RunSnapshot_OfTheNewestRunOnly", testRunSnapshotNewest},
+		{"I8_RunSnapshotIsOfOneAccount", testI8RunSnapshot},
+		{"PendingByKind_CountsAllAccounts", testPendingByKind},
+		{"Credentials_AreCreatedAndRevokedOnce", testCredentials},
+		{"Credentials_AreAudited", testCredentialsAudit},
+		{"Credentials_EndedOnesArePurged", testPurgeCredentials},
 
-		{"Papers_AreMadeAndChangedByRevision", testDocuments},
-		{"Papers_AllOrNoneOfWhatIsStale", testDocumentsStale},
-		{"Due_TheLongestWaitingFirst", testDocumentsDue},
-		{"I12_EveryChangeBringsItsLine", testWrites},
+		{"Documents_AreCreatedAndChangedByRevision", testDocuments},
+		{"Documents_StaleChangeRejectsAll", testDocumentsStale},
+		{"DueDocuments_OldestFirst", testDocumentsDue},
+		{"I12_EveryChangeWritesItsLine", testWrites},
 		{"I12_NoChangeWithoutItsLine", testWritesStale},
-		{"I13_WhatNobodyCanWriteChangesNothing", testWritesInvalid},
-		{"Withdrawn_TogetherWithTheRequest", testWithdrawalRevisesRequestOnce},
-		{"Begin_AgainWithStalePapers", testBeginEffectAgainWithStaleWrites},
-		{"Retry_WithPapers", testRetryWrites},
-		{"Decide_WhatPeopleHaveBeforeThem", testDecideRequest},
-		{"Expire_TogetherWithTheRequest", testExpireWrites},
-		{"Expire_LeavesWhatIsStale", testExpireSkipsStale},
-		{"I10_Expire_LeavesOpenWhatIsPutOff", testExpirePostpones},
-		{"I10_Expire_PutsOffOnce", testExpirePostponesOnce},
+		{"I13_InvalidWritesChangeNothing", testWritesInvalid},
+		{"Withdrawn_RevisesTheRequestOnce", testWithdrawalRevisesRequestOnce},
+		{"BeginEffect_AgainWithStaleWrites", testBeginEffectAgainWithStaleWrites},
+		{"Retry_AppliesWrites", testRetryWrites},
+		{"Decide_ChangesTheRequest", testDecideRequest},
+		{"Expire_AppliesWrites", testExpireWrites},
+		{"Expire_SkipsStaleWrites", testExpireSkipsStale},
+		{"I10_Expire_PostponedInterruptStaysOpen", testExpirePostpones},
+		{"I10_Expire_PostponesOnce", testExpirePostponesOnce},
 		{"I10_ADeadlineMovesWithItsRequest", testDeadlineMoves},
-		{"Forget_ThePapersOfARun", testDocumentsOfRun},
-		{"Concurrent_PapersAndTheirLog", testDocumentsRace},
-		{"I8_PapersStayInTheirAccount", testI8Documents},
+		{"DeleteRun_DeletesDocuments", testDocumentsOfRun},
+		{"Concurrent_DocumentsAndAuditLog", testDocumentsRace},
+		{"I8_DocumentsStayInTheirAccount", testI8Documents},
 
-		{"Finished_TheLongestOverFirst", testFinishedRuns},
-		{"Forget_LeavesNothingOfARun", testDeleteRun},
-		{"Forget_LeavesEverythingOfOthers", testDeleteRunKeepsOthers},
-		{"Forget_NothingOfARunThatIsAlive", testDeleteRunActive},
-		{"Concurrent_ForgettingIsAllOrNothing", testDeleteRunRace},
-		{"History_IsEverythingThatIsKnown", testHistory},
-		{"Once_TheFirstIsKept", testPutIfAbsent},
-		{"Concurrent_OnceIsTheSameForAll", testPutIfAbsentRace},
-		{"Size_SaysHowMuchThereIs", testSize},
+		{"FinishedRuns_OldestFirst", testFinishedRuns},
+		{"DeleteRun_LeavesNothing", testDeleteRun},
+		{"DeleteRun_KeepsOtherRuns", testDeleteRunKeepsOthers},
+		{"DeleteRun_ActiveRunReturnsErrRunActive", testDeleteRunActive},
+		{"Concurrent_DeleteRunIsAtomic", testDeleteRunRace},
+		{"History_IsComplete", testHistory},
+		{"PutIfAbsent_KeepsTheFirst", testPutIfAbsent},
+		{"Concurrent_PutIfAbsentReturnsOneValue", testPutIfAbsentRace},
+		{"Size_CountsRowsAndBytes", testSize},
 		{"Vacuum_ChangesNothing", testVacuum},
 
-		{"I3_AResumeKeepsItsOutcomeWhateverComesLater", testReceiptOutcomes},
-		{"I3_TheFirstOutcomeOfAResumeStands", testReceiptOutcomeOnce},
-		{"I3_TheSameAgainGetsTheSameOutcome", testReceiptOutcomeReplay},
-		{"Reseal_EverySealedValueOnce", testReencrypt},
-		{"Reseal_InPages", testReencryptPages},
-		{"Reseal_NilKeepsAndAnErrorEndsIt", testReencryptKeepsNil},
-		{"Reseal_WhatWasChangedMeanwhileStays", testReencryptSkipsChanged},
-		{"I3_Reseal_WhatIsHandedToAResumeMeanwhileIsSealedAnew", testReencryptDuringOutcomeCopy},
-		{"Concurrent_ResealLosesNoWrite", testReencryptRace},
+		{"I3_AReceiptKeepsItsOutcome", testReceiptOutcomes},
+		{"I3_TheFirstOutcomeOfAResumeCounts", testReceiptOutcomeOnce},
+		{"I3_ARepeatedDecisionGetsTheSameOutcome", testReceiptOutcomeReplay},
+		{"Reencrypt_EverySealedValueOnce", testReencrypt},
+		{"Reencrypt_InPages", testReencryptPages},
+		{"Reencrypt_NilKeepsAndErrorStops", testReencryptKeepsNil},
+		{"Reencrypt_KeepsConcurrentChanges", testReencryptSkipsChanged},
+		{"I3_Reencrypt_CoversOutcomesCopiedConcurrently", testReencryptDuringOutcomeCopy},
+		{"Concurrent_ReencryptLosesNoWrite", testReencryptRace},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := open(t)
@@ -95,13 +95,13 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// storeTester is a desk with everything else that is kept.
+// storeTester extends runsTester to the complete store.
 type storeTester struct {
 	*runsTester
 	store store.Store
 }
 
-// rest gives a run back.
+// endExecution ends an execution.
 func (h *storeTester) endExecution(lease store.Lease, end store.ExecutionEnd) store.Status {
 	h.t.Helper()
 	status, err := h.store.EndExecution(h.ctx(), lease, end)
@@ -109,7 +109,7 @@ func (h *storeTester) endExecution(lease store.Lease, end store.ExecutionEnd) st
 	return status
 }
 
-// effect begins one of what was approved.
+// beginEffect begins an approved effect.
 func (h *storeTester) beginEffect(lease store.Lease, interrupt string) {
 	h.t.Helper()
 	_, begun, err := h.store.BeginEffect(h.ctx(), lease, store.NewEffect{Interrupt: interrupt, Attempt: 1, ActionDigest: "action-" + interrupt, IdempotencyKey: "k"})
@@ -124,7 +124,7 @@ func (h *storeTester) endEffect(interrupt string, state store.EffectState) {
 	h.must(h.store.EndEffect(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: interrupt, Attempt: 1, State: state, Receipt: []byte("receipt of " + interrupt)}))
 }
 
-// life takes a run through nearly everything, up to its end.
+// fullRun takes a run through nearly every call, up to its end.
 func (h *storeTester) fullRun(id string) {
 	h.t.Helper()
 	lease := h.create(id)

@@ -1,4 +1,5 @@
-// Package storetest says in tests what an implementation of a store must do, and helps to test what is built on one.
+// Package storetest is the conformance suite for stores, and provides test helpers for code that
+// uses a store.
 //
 // An implementation runs the suite:
 //
@@ -6,14 +7,15 @@
 //		storetest.Store(t, func(t *testing.T) store.Store { return memory.NewStore(nil) })
 //	}
 //
-// One that keeps only a part of it runs that part: [Checkpoints], [Runs]. [Reference] compares a store with the one in memory, in
-// random histories.
+// A partial implementation runs a part of it: [Checkpoints], [Runs]. [Reference] compares a store
+// with the one in memory, in random histories.
 //
-// Code that uses a store is tested against one that fails at a chosen moment ([Faulty]). A crash at every possible save:
+// Code that uses a store is tested with one that fails at a chosen moment ([Faulty]). A crash at
+// every possible save:
 //
 //	for n := 1; ; n++ {
 //		faulty := storetest.NewFaulty(memory.New())
-//		faulty.CrashSave(n, storetest.AfterWrite) // applied, but nobody is told; the process is gone
+//		faulty.CrashSave(n, storetest.AfterWrite) // applied, but not acknowledged; the process is gone
 //		run(faulty)
 //		if faulty.Saves() < n {
 //			break // the run needs fewer than n saves
@@ -32,8 +34,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Checkpoints tests an implementation of [store.Checkpoints]. open is called once per test and returns an empty store;
-// what has to be closed is registered with t.Cleanup.
+// Checkpoints tests an implementation of [store.Checkpoints]. open is called once per test and
+// returns an empty store; it registers its cleanup with t.Cleanup.
 func Checkpoints(t *testing.T, open func(t *testing.T) store.Checkpoints) {
 	t.Helper()
 	for _, test := range []struct {
@@ -46,12 +48,12 @@ func Checkpoints(t *testing.T, open func(t *testing.T) store.Checkpoints) {
 		{"Save_PutsAndDeletesOnlyWhatTheDeltaNames", testDelta},
 		{"Save_StaleBaseChangesNothing", testStale},
 		{"Save_EmptyNameChangesNothing", testEmptyNames},
-		{"Delete_RemovesAndStartsAnewAtVersionOne", testDelete},
+		{"Delete_RestartsAtVersionOne", testDelete},
 		{"Accounts_DoNotReachEachOther", testAccounts},
 		{"Bytes_AnyInKeysNamesAndData", testBytes},
 		{"Bytes_EmptyDataIsNotMissing", testEmptyData},
-		{"Bytes_TheDeltaStaysTheCallers", testAliasIn},
-		{"Bytes_HandedOutStayAsTheyAre", testAliasOut},
+		{"Bytes_DeltaIsNotModified", testAliasIn},
+		{"Bytes_ReturnedDataIsImmutable", testAliasOut},
 		{"Size_BigParts", testBigParts},
 		{"Size_ManyParts", testManyParts},
 		{"Concurrent_OneSaverWinsEachRound", testOneWinner},
@@ -65,7 +67,7 @@ func Checkpoints(t *testing.T, open func(t *testing.T) store.Checkpoints) {
 	}
 }
 
-// parts is a short way to write what a checkpoint holds.
+// parts is a short form of the parts of a checkpoint.
 type parts map[string]string
 
 func (p parts) delta(gone ...string) store.Delta {
@@ -110,7 +112,7 @@ func mustLoad(t *testing.T, s store.Checkpoints, key store.Key) store.Checkpoint
 		t.Fatalf("Load: %v", err)
 	}
 	if checkpoint.Parts == nil {
-		t.Fatal("Load returned a nil map; it belongs to the caller, who may write to it")
+		t.Fatal("Load returned a nil map; the caller may write to it")
 	}
 	return checkpoint
 }
@@ -122,7 +124,7 @@ func wantStored(t *testing.T, s store.Checkpoints, key store.Key, want store.Che
 
 func wantEqual(t fataler, got, want store.Checkpoint) {
 	t.Helper()
-	// nil and empty data are the same part; whether it is there is told by the map.
+	// nil and empty data are equal; the map tells whether a part exists.
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("the stored checkpoint differs (-want +got):\n%s", diff)
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// What nobody can write is refused before anything else is looked at.
+// Invalid writes are rejected before anything else is checked.
 func testWritesInvalid(t *testing.T, h *storeTester) {
 	h.endWaiting(h.create("r"), "i")
 	said := approve("r", "resume", "i")
 	h.wantResult(said, store.ResultAccepted)
 	for name, bad := range map[string]store.Writes{
-		"line that is no object":      {Audit: [][]byte{[]byte("[1]")}},
-		"line that is no text":        {Audit: [][]byte{[]byte("{\"a\":\"\xff\"}")}},
-		"facts that are no text":      {Documents: []store.DocumentChange{{Kind: "k", ID: "p", Index: []byte("{\"a\":\"\xff\"}")}}},
-		"name that is too long":       {Documents: []store.DocumentChange{{Kind: "k", ID: strings.Repeat("x", store.MaxDocumentIDLen+1)}}},
-		"kind that is too long":       {Documents: []store.DocumentChange{{Kind: store.DocumentKind(strings.Repeat("x", store.MaxDocumentKindLen+1)), ID: "p"}}},
-		"kind that is no text":        {Documents: []store.DocumentChange{{Kind: "\xff", ID: "p"}}},
-		"kind that ends in the midst": {Documents: []store.DocumentChange{{Kind: "a\x00b", ID: "p"}}},
+		"line that is not an object": {Audit: [][]byte{[]byte("[1]")}},
+		"line that is not text":      {Audit: [][]byte{[]byte("{\"a\":\"\xff\"}")}},
+		"index that is not text":     {Documents: []store.DocumentChange{{Kind: "k", ID: "p", Index: []byte("{\"a\":\"\xff\"}")}}},
+		"name that is too long":      {Documents: []store.DocumentChange{{Kind: "k", ID: strings.Repeat("x", store.MaxDocumentIDLen+1)}}},
+		"kind that is too long":      {Documents: []store.DocumentChange{{Kind: store.DocumentKind(strings.Repeat("x", store.MaxDocumentKindLen+1)), ID: "p"}}},
+		"kind that is not text":      {Documents: []store.DocumentChange{{Kind: "\xff", ID: "p"}}},
+		"kind with a zero byte":      {Documents: []store.DocumentChange{{Kind: "a\x00b", ID: "p"}}},
 	} {
 		said.Writes = bad
 		exists := newRun("r")
@@ -32,11 +32,11 @@ func testWritesInvalid(t *testing.T, h *storeTester) {
 		old := store.Lease{Account: "acme", Run: "r", Fence: 99}
 		_, _, begin := h.store.BeginEffect(h.ctx(), old, store.NewEffect{Interrupt: "i", Attempt: 1, ActionDigest: "d", Writes: bad})
 		for call, err := range map[string]error{
-			"Amend": h.store.CommitWrites(h.ctx(), "acme", bad), "Create": errOf(h.store.Create(h.ctx(), exists)), "Begin": begin,
-			"Rest":   errOf(h.store.EndExecution(h.ctx(), old, store.ExecutionEnd{Status: store.StatusFailed, Writes: bad})),
-			"Decide": errOf(h.store.Decide(h.ctx(), said)), "Cancel": errOf(h.store.Cancel(h.ctx(), "acme", "unknown", store.StatusCancelled, nil, bad)),
-			"Retry": errOf(h.store.Retry(h.ctx(), "acme", "unknown", bad)),
-			"End":   h.store.EndEffect(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: "unknown", Attempt: 1, State: store.EffectFailed, Writes: bad}),
+			"CommitWrites": h.store.CommitWrites(h.ctx(), "acme", bad), "Create": errOf(h.store.Create(h.ctx(), exists)), "BeginEffect": begin,
+			"EndExecution": errOf(h.store.EndExecution(h.ctx(), old, store.ExecutionEnd{Status: store.StatusFailed, Writes: bad})),
+			"Decide":       errOf(h.store.Decide(h.ctx(), said)), "Cancel": errOf(h.store.Cancel(h.ctx(), "acme", "unknown", store.StatusCancelled, nil, bad)),
+			"Retry":     errOf(h.store.Retry(h.ctx(), "acme", "unknown", bad)),
+			"EndEffect": h.store.EndEffect(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: "unknown", Attempt: 1, State: store.EffectFailed, Writes: bad}),
 		} {
 			if !isField(err, store.ErrInvalid) {
 				t.Errorf("%s with a %s: %v", call, name, err)
@@ -48,7 +48,7 @@ func testWritesInvalid(t *testing.T, h *storeTester) {
 	h.wantAudit()
 }
 
-// A request that is changed with the withdrawal of its interrupt is changed once, on what its author saw.
+// A request that is changed with the withdrawal of its interrupt gets one new revision.
 func testWithdrawalRevisesRequestOnce(t *testing.T, h *storeTester) {
 	asked := writesOf("asked", requestChange("i1", 0, "open"), requestChange("i2", 0, "open"), requestChange("i3", 0, "open"), requestChange("i4", 0, "open"))
 	h.endExecution(h.create("r"), store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i1", "i2", "i3", "i4"), Writes: asked})
@@ -76,7 +76,7 @@ func testWithdrawalRevisesRequestOnce(t *testing.T, h *storeTester) {
 	h.wantAudit("asked", "decided", "rested", "cancelled")
 }
 
-// What goes with a retry is written if it is one: of a run that is parked, and on papers as they are.
+// The writes of a retry are applied only if the run is parked and the documents are not stale.
 func testRetryWrites(_ *testing.T, h *storeTester) {
 	lease := h.create("r")
 	_, err := h.store.Retry(h.ctx(), "acme", "r", writesOf("too early"))
@@ -91,14 +91,14 @@ func testRetryWrites(_ *testing.T, h *storeTester) {
 	h.wantAudit("retried")
 }
 
-// An effect that was begun is begun, however old what its owner has read.
+// An effect that was begun stays begun, even if the writes of the repeated call are stale.
 func testBeginEffectAgainWithStaleWrites(t *testing.T, h *storeTester) {
 	lease := h.create("r")
 	effect := store.NewEffect{Interrupt: "i", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{By: "policy"}, Writes: writesOf("stale", store.DocumentChange{Kind: "grant", ID: "g", BaseRevision: 1})}
 	_, _, err := h.store.BeginEffect(h.ctx(), lease, effect)
 	h.wantErr(err, store.ErrStale)
 	if list, err := h.store.Interrupts(h.ctx(), "acme", "r"); err != nil || len(list) > 0 {
-		t.Fatalf("the word of the policy is there: %+v, %v", list, err)
+		t.Fatalf("the ruling was recorded: %+v, %v", list, err)
 	}
 	used := effect
 	used.Writes = writesOf("begun", store.DocumentChange{Kind: "grant", ID: "g"})
@@ -114,7 +114,7 @@ func testBeginEffectAgainWithStaleWrites(t *testing.T, h *storeTester) {
 	h.wantAudit("begun")
 }
 
-// What is put off when it would expire stays open until then, and whoever decides it then is in time.
+// An interrupt that is postponed stays open until its new deadline, and can be decided until then.
 func testExpirePostpones(t *testing.T, h *storeTester) {
 	open := newInterrupts("i1", "i2", "i3")
 	for n := range open {
@@ -131,7 +131,7 @@ func testExpirePostpones(t *testing.T, h *storeTester) {
 		switch i.ID {
 		case "i1":
 			return writesOf("put off", change)
-		case "i2": // somebody was faster
+		case "i2": // another change was faster
 			return writesOf("stale", change, store.DocumentChange{Kind: "vote", ID: "v", BaseRevision: 3})
 		}
 		return writesOf("expired", requestChange(i.ID, p.Revision, "expired"))
@@ -142,15 +142,15 @@ func testExpirePostpones(t *testing.T, h *storeTester) {
 		t.Fatalf("expired are %+v", expired)
 	}
 	if i, p := h.interrupt("r", "i1"), h.document(store.RequestDocument, "i1"); i.State != store.InterruptPending || !i.Deadline.Equal(until) || p.Revision != 2 || string(p.Body) != "later" || !p.DueAt.Equal(until) {
-		t.Errorf("what was put off is %+v, %+v", i, p)
+		t.Errorf("the postponed interrupt is %+v, %+v", i, p)
 	}
 	if i, p := h.interrupt("r", "i2"), h.document(store.RequestDocument, "i2"); i.State != store.InterruptPending || i.Deadline.After(now) || p.Revision != 1 {
-		t.Errorf("what somebody else was at is %+v, %+v", i, p)
+		t.Errorf("the concurrently changed interrupt is %+v, %+v", i, p)
 	}
 	yes := approve("r", "resume", "i1")
 	yes.Writes = writesOf("decided", requestChange("i1", 2, "decided"))
 	h.wantResult(yes, store.ResultAccepted)
-	late = func(i store.Interrupt, p *store.Document) store.Writes { // a time that has passed as well is no harm: it is found again
+	late = func(i store.Interrupt, p *store.Document) store.Writes { // a deadline in the past is fine: the next call finds it again
 		change := requestChange(i.ID, p.Revision, "a moment")
 		change.InterruptDeadline = i.Deadline.Add(time.Microsecond)
 		return writesOf("a moment", change)
@@ -166,7 +166,7 @@ func testExpirePostpones(t *testing.T, h *storeTester) {
 	h.wantAudit("asked", "put off", "expired", "decided", "a moment", "a moment")
 }
 
-// Of many who look at the clock at once, one puts off what is due, and none lets it expire.
+// Of many concurrent calls, one postpones a due interrupt, and none expires it.
 func testExpirePostponesOnce(t *testing.T, h *storeTester) {
 	open := newInterrupts("i")
 	open[0].Timeout = time.Millisecond
@@ -195,7 +195,7 @@ func testExpirePostponesOnce(t *testing.T, h *storeTester) {
 	h.wantAudit("asked", "put off")
 }
 
-// What cannot expire yet holds up nothing else.
+// An interrupt with stale writes does not block others.
 func testExpireSkipsStale(t *testing.T, h *storeTester) {
 	open := newInterrupts("i1", "i2", "i3")
 	for n := range open {
@@ -216,11 +216,11 @@ func testExpireSkipsStale(t *testing.T, h *storeTester) {
 		}
 	}
 	expire([]string{"i1", "i3"}, func(i store.Interrupt, p *store.Document) store.Writes {
-		if i.ID == "i2" { // the first is good, and must not stay
+		if i.ID == "i2" { // the first write is valid, and must not be applied
 			return writesOf("stale", requestChange("i2", p.Revision, "expired"), store.DocumentChange{Kind: "vote", ID: "v", BaseRevision: 3})
 		}
 		if p != nil {
-			p.Revision, p.Body = 99, nil // it is the caller's
+			p.Revision, p.Body = 99, nil // the copy belongs to the caller
 		}
 		return writesOf("expired " + i.ID)
 	})

@@ -21,7 +21,7 @@ import (
 type StartRequest = worker.StartRequest
 
 // DecideRequest answers open requests. It can be repeated with the same resume id and counts once.
-type DecideRequest = decide.DecideRequest
+type DecideRequest = decide.Request
 
 // RunRequest starts a run, or resumes it if it has a resume id. It has the fields of the chat endpoint; [StartRequest] and [DecideRequest] are its two halves.
 type RunRequest struct {
@@ -88,7 +88,7 @@ func (e *Executor) Start(ctx context.Context, request StartRequest) (fermata.Out
 	if err != nil {
 		return nil, e.background.NoteWriteError(err)
 	}
-	outcome, err := e.waiter.AwaitOutcome(ctx, target)
+	outcome, err := e.waiter.Await(ctx, target)
 	return outcome, e.background.NoteWriteError(err)
 }
 
@@ -110,11 +110,11 @@ func (e *Executor) Decide(ctx context.Context, request DecideRequest) (fermata.O
 
 func (e *Executor) decide(ctx context.Context, request DecideRequest) (fermata.Outcome, error) {
 	_ = e.worker.RenewOverdue(ctx) // a decision may claim its run; a process that cannot renew cannot claim, either
-	snapshot, err := e.decider.LoadForDecision(ctx, &request)
+	snapshot, err := e.decider.Load(ctx, &request)
 	if err != nil {
 		return nil, err
 	}
-	receipt, err := e.decider.RecordDecision(ctx, snapshot, request)
+	receipt, err := e.decider.Record(ctx, snapshot, request)
 	run := snapshot.Run
 	switch {
 	case errors.Is(err, decide.ErrVoteCounted): // the run waits for more people
@@ -133,7 +133,7 @@ func (e *Executor) decide(ctx context.Context, request DecideRequest) (fermata.O
 	if receipt.Claimed != nil {
 		known.State = snapshot.ReusableState(receipt.Claimed)
 	}
-	return e.waiter.AwaitOutcome(ctx, await.AwaitTarget{
+	return e.waiter.Await(ctx, await.Target{
 		Account: request.Account, Run: receipt.Run, StateKey: run.StateKey, Actor: request.Actor, ResumeID: request.ResumeID, Wait: request.Wait,
 		Execution: e.worker.ExecuteAfterDecision(ctx, run, request.ResumeID, request.Actor, receipt, known),
 	})
@@ -165,5 +165,5 @@ func EnvelopeDigest(shown fermata.Envelope) string { return ids.EnvelopeDigest(s
 // Await waits for the outcome of a request that [Executor.Run] took before, and begins nothing. A start that is sent again would begin another run if its state key
 // was taken and is free again. run is the id of the run that was started or resumed, whichever run has its state key now.
 func (e *Executor) Await(ctx context.Context, request RunRequest, run string) (fermata.Outcome, error) {
-	return e.waiter.AwaitOutcome(ctx, await.AwaitTarget{Account: request.Account, Run: run, StateKey: request.StateKey, Actor: request.Actor, ResumeID: request.ResumeID, Wait: request.Wait})
+	return e.waiter.Await(ctx, await.Target{Account: request.Account, Run: run, StateKey: request.StateKey, Actor: request.Actor, ResumeID: request.ResumeID, Wait: request.Wait})
 }

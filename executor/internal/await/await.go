@@ -13,8 +13,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// AwaitTarget is a run whose outcome a caller waits for.
-type AwaitTarget struct {
+// Target is a run whose outcome a caller waits for.
+type Target struct {
 	Account, Run, StateKey string
 	// actor and resumeID name the resume whose outcome is wanted; without them it is that of the start.
 	Actor, ResumeID string
@@ -24,9 +24,9 @@ type AwaitTarget struct {
 	Execution *Execution
 }
 
-// AwaitOutcome waits until an execution of the run has ended, here or in another process: after a
+// Await waits until an execution of the run has ended, here or in another process: after a
 // resume until an execution has applied it, after a start until any has ended.
-func (w *Waiter) AwaitOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcome, error) {
+func (w *Waiter) Await(ctx context.Context, t Target) (fermata.Outcome, error) {
 	deadline := time.NewTimer(max(cmp.Or(t.Wait, w.config.Wait), 0))
 	defer deadline.Stop()
 	pending := &errs.PendingError{Run: t.Run, StateKey: t.StateKey}
@@ -64,7 +64,7 @@ func (w *Waiter) AwaitOutcome(ctx context.Context, t AwaitTarget) (fermata.Outco
 }
 
 // pollOutcome is the outcome of the execution that applied a resume or, for a start, that of the run; nil as long as there is none.
-func (w *Waiter) pollOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcome, error) {
+func (w *Waiter) pollOutcome(ctx context.Context, t Target) (fermata.Outcome, error) {
 	if t.ResumeID == "" {
 		return w.finalOutcome(ctx, t)
 	}
@@ -83,7 +83,7 @@ func (w *Waiter) pollOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcom
 }
 
 // appliedOutcome is the outcome of the execution that applied a resume; nil as long as none has.
-func (w *Waiter) appliedOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcome, error) {
+func (w *Waiter) appliedOutcome(ctx context.Context, t Target) (fermata.Outcome, error) {
 	receipt, err := w.store.Receipt(ctx, t.Account, t.Actor, t.ResumeID)
 	switch {
 	case docs.IsNotFound(err): // it was there, and is gone with its run
@@ -96,7 +96,7 @@ func (w *Waiter) appliedOutcome(ctx context.Context, t AwaitTarget) (fermata.Out
 
 // finalOutcome returns the outcome of a run that has ended, or nil. For a resume, a waiting run has
 // not ended.
-func (w *Waiter) finalOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcome, error) {
+func (w *Waiter) finalOutcome(ctx context.Context, t Target) (fermata.Outcome, error) {
 	run, err := w.docs.FindRun(ctx, t.Account, t.StateKey)
 	switch {
 	case errors.Is(err, errs.ErrRunNotFound), err == nil && run.ID != t.Run:

@@ -12,7 +12,7 @@ import (
 
 // refusedVerb returns the verb of a refused decision, or "" if it is unknown. The request of a late
 // decision is not read any more, so the verb comes from the answer.
-func refusedVerb(request DecideRequest, refused *RefusedError) audit.Verb {
+func refusedVerb(request Request, refused *RefusedError) audit.Verb {
 	if by, ok := errors.AsType[*desk.RefusedError](refused.Err); ok {
 		return auditrec.RefusedVerbs[by.Command]
 	}

@@ -92,7 +92,7 @@ func (dc *Decider) deferToStore(ctx context.Context, d store.Decision, before re
 }
 
 // recordUndecided records that a vote was counted and decides nothing, or that it was refused.
-func (dc *Decider) recordUndecided(ctx context.Context, run store.Run, request DecideRequest, d store.Decision, before resumeRecord, why error) error {
+func (dc *Decider) recordUndecided(ctx context.Context, run store.Run, request Request, d store.Decision, before resumeRecord, why error) error {
 	if !errors.Is(why, ErrVoteCounted) {
 		return dc.recordRefusal(ctx, run, request, before, why)
 	}
@@ -102,7 +102,7 @@ func (dc *Decider) recordUndecided(ctx context.Context, run store.Run, request D
 
 // recordRefusal records that the rules for people refused a decision: in the audit log, and as the
 // answer of its resume id.
-func (dc *Decider) recordRefusal(ctx context.Context, run store.Run, request DecideRequest, before resumeRecord, why error) error {
+func (dc *Decider) recordRefusal(ctx context.Context, run store.Run, request Request, before resumeRecord, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
 	if bad, edits := asRefusedEdit(why); edits { // the resume id is not used up: the answer can be corrected
 		c, err := refusalWork(run, request, &RefusedError{Interrupt: bad.ID, Err: bad.Err})
@@ -157,7 +157,7 @@ func (dc *Decider) writeRefusal(ctx context.Context, account string, c *txn.Tx) 
 // fails before that, the caller got no answer and repeats the decision. It returns the answer that
 // another process recorded for the resume id in the meantime: the deadline may have been moved
 // after the decision was too late here.
-func (dc *Decider) logStoreRefusal(ctx context.Context, run store.Run, request DecideRequest, why error) error {
+func (dc *Decider) logStoreRefusal(ctx context.Context, run store.Run, request Request, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
 	if !ok {
 		return nil
@@ -178,12 +178,12 @@ func (dc *Decider) logStoreRefusal(ctx context.Context, run store.Run, request D
 }
 
 // newDecision returns a decision without answers.
-func newDecision(run store.Run, request DecideRequest) store.Decision {
+func newDecision(run store.Run, request Request) store.Decision {
 	return store.Decision{Account: run.Account, Run: run.ID, Actor: request.Actor, Via: request.Via, ResumeID: request.ResumeID, BodyDigest: resumeDigest(request)}
 }
 
 // refusalWork begins the unit of work of a refusal, with its audit line.
-func refusalWork(run store.Run, request DecideRequest, refused *RefusedError) (*txn.Tx, error) {
+func refusalWork(run store.Run, request Request, refused *RefusedError) (*txn.Tx, error) {
 	c := txn.New(run, docs.RunMeta{}, time.Time{})
 	actor := auditrec.AuditActor(desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via})
 	return c, c.AddAudit(actor, c.RequestPlace(refused.Interrupt), audit.RequestRefused{Verb: refusedVerb(request, refused), Why: refused.auditReason(), ResumeID: request.ResumeID})

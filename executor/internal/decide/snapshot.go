@@ -50,8 +50,8 @@ func (dc *Decider) reloadSnapshot(ctx context.Context, l *runSnapshot) error {
 	return nil
 }
 
-// LoadForDecision reads the run whose requests are answered. Without a state key the requests name it; the state key is set then.
-func (dc *Decider) LoadForDecision(ctx context.Context, request *DecideRequest) (*runSnapshot, error) {
+// Load reads the run whose requests are answered. Without a state key the requests name it; the state key is set then.
+func (dc *Decider) Load(ctx context.Context, request *Request) (*runSnapshot, error) {
 	if request.StateKey == "" {
 		for _, id := range slices.Sorted(maps.Keys(request.Targets)) {
 			asked, err := dc.store.InboxItem(ctx, request.Account, id)

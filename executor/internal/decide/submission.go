@@ -19,8 +19,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// DecideRequest records answers to open requests.
-type DecideRequest struct {
+// Request records answers to open requests.
+type Request struct {
 	Account string
 	// StateKey names the run; if it is empty, the requests in Targets do.
 	StateKey string
@@ -47,7 +47,7 @@ type Answer struct {
 
 // resumeDigest returns a digest that is the same for all repetitions of a request, and for nothing
 // else.
-func resumeDigest(r DecideRequest) string {
+func resumeDigest(r Request) string {
 	body, err := json.Marshal(struct { //mutate:resume-body-compared
 		StateKey string
 		Value    json.RawMessage
@@ -73,7 +73,7 @@ type submission struct {
 }
 
 // submissions checks the answers of a request against the open interrupts. It changes nothing.
-func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request DecideRequest) ([]submission, error) {
+func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Request) ([]submission, error) {
 	targets := request.Targets
 	if request.Value != nil {
 		var err error

@@ -32,9 +32,9 @@ func (e *VoteCountedError) Error() string { return ErrVoteCounted.Error() }
 // Is reports whether target is errVoteCounted.
 func (e *VoteCountedError) Is(target error) bool { return target == ErrVoteCounted }
 
-// RecordDecision records the answers of a request. If they settle their requests they are recorded as the decision; if others have to agree first they are counted
+// Record records the answers of a request. If they settle their requests they are recorded as the decision; if others have to agree first they are counted
 // as votes, and recordDecision returns errVoteCounted.
-func (dc *Decider) RecordDecision(ctx context.Context, l *runSnapshot, request DecideRequest) (store.DecisionReceipt, error) {
+func (dc *Decider) Record(ctx context.Context, l *runSnapshot, request Request) (store.DecisionReceipt, error) {
 	ctx, end := dc.tracing.TraceDecision(ctx, l.Run, request.Via)
 	receipt, err := dc.decideWhileStale(ctx, l, request)
 	end(traceResult(receipt, err), err != nil && !errors.Is(err, ErrVoteCounted))
@@ -60,7 +60,7 @@ func traceResult(receipt store.DecisionReceipt, err error) string {
 }
 
 // decideWhileStale tries to decide until neither the run nor a request was changed in between.
-func (dc *Decider) decideWhileStale(ctx context.Context, l *runSnapshot, request DecideRequest) (store.DecisionReceipt, error) {
+func (dc *Decider) decideWhileStale(ctx context.Context, l *runSnapshot, request Request) (store.DecisionReceipt, error) {
 	for try := 0; ; try++ {
 		receipt, err := dc.tryDecide(ctx, l, request)
 		if !errors.Is(err, store.ErrStale) {
@@ -76,7 +76,7 @@ func (dc *Decider) decideWhileStale(ctx context.Context, l *runSnapshot, request
 }
 
 // tryDecide tries once. It returns ErrStale if the run or a request was changed in the meantime.
-func (dc *Decider) tryDecide(ctx context.Context, l *runSnapshot, request DecideRequest) (store.DecisionReceipt, error) {
+func (dc *Decider) tryDecide(ctx context.Context, l *runSnapshot, request Request) (store.DecisionReceipt, error) {
 	run := l.Run
 	decision := newDecision(run, request)
 	words, bad := dc.submissions(ctx, l, request)
@@ -117,7 +117,7 @@ func (dc *Decider) tryDecide(ctx context.Context, l *runSnapshot, request Decide
 
 // applySubmissions applies the answers to their requests. Those that settle a request are added to
 // the decision; it returns ErrVoteCounted if none does.
-func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request DecideRequest, words []submission, decision *store.Decision) error {
+func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request Request, words []submission, decision *store.Decision) error {
 	approvals := 0
 	var meta docs.RunMeta
 	for _, w := range words {
@@ -160,7 +160,7 @@ func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request
 }
 
 // applySubmission applies one answer to its request. approvedHere are the actors who approve something else of the run in the same decision.
-func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session, request DecideRequest, w *submission, known *docs.Request, approvedHere []string, decision *store.Decision) error {
+func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session, request Request, w *submission, known *docs.Request, approvedHere []string, decision *store.Decision) error {
 	tx := session.Tx
 	env := dc.requests.DeskEnv(tx.Now)
 	chargeKey, edit := "", func() *govern.Evaluation { return nil }
@@ -255,7 +255,7 @@ func (w *submission) approvals() int {
 const unspecifiedReason = "unspecified"
 
 // toAct converts a submission to a command of package desk.
-func (w submission) toAct(request DecideRequest) desk.Command {
+func (w submission) toAct(request Request) desk.Command {
 	from := desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shownDigest}}
 	switch {
 	case w.decision == nil:

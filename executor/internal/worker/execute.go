@@ -99,7 +99,7 @@ func (w *Worker) execute(work *store.ClaimedRun, known Preloaded) fermata.Outcom
 	defer w.stats.NoteStarted(work)()
 	stop := w.keepLease(ctx, cancel, work.Lease)
 	defer stop() // coming to rest may take longer than a lease, too
-	state := w.newDraft(work, known.State)
+	state := w.newCheckpointBuffer(work, known.State)
 	result, meta, span, err := w.runProvider(ctx, work, known, state)
 	end, broken := state.close() //mutate:heartbeat-until-settled
 	var outcome fermata.Outcome
@@ -283,7 +283,7 @@ func (w *Worker) toOutcome(ctx context.Context, c *txn.Tx, came provider.Outcome
 		if err := w.requests.SetTime(ctx, c); err != nil {
 			return nil, onFailure, err
 		}
-		return w.publishQuestions(ctx, c, r.Interrupts, rest, retried)
+		return w.publishInterrupts(ctx, c, r.Interrupts, rest, retried)
 	}
 	return await.FailedOutcome(run, "bad_provider", "the provider came back with nothing"), onFailure, nil
 }

@@ -39,10 +39,10 @@ func visibleID(q provider.Interrupt, open []fermata.OpenInterrupt, applied []str
 	return q.ID
 }
 
-// publishQuestions makes interrupts visible: it adds them to rest, and creates requests for new
+// publishInterrupts makes interrupts visible: it adds them to rest, and creates requests for new
 // ones. onFailure is written if the run fails instead. retried says that the store may have
 // published them already.
-func (w *Worker) publishQuestions(ctx context.Context, tx *txn.Tx, questions []provider.Interrupt, rest *store.ExecutionEnd, retried bool) (outcome fermata.Outcome, onFailure store.Writes, err error) {
+func (w *Worker) publishInterrupts(ctx context.Context, tx *txn.Tx, questions []provider.Interrupt, rest *store.ExecutionEnd, retried bool) (outcome fermata.Outcome, onFailure store.Writes, err error) {
 	run := tx.Run
 	session := w.governor.NewSession(tx, history.New(w.docs, run))
 	before, err := w.lastOpenInterrupts(run)
@@ -51,7 +51,7 @@ func (w *Worker) publishQuestions(ctx context.Context, tx *txn.Tx, questions []p
 	}
 	waiting := fermata.NeedsInput{Run: run.ID, StateKey: run.StateKey}
 	for _, q := range questions {
-		if code, problem := normalizeQuestion(&q); code != "" {
+		if code, problem := normalizeInterrupt(&q); code != "" {
 			return await.FailedOutcome(run, code, fmt.Sprintf("the question at %s: %s", q.Address, problem)), store.Writes{}, nil
 		}
 		q.ID = visibleID(q, before, rest.Applied)
@@ -82,9 +82,9 @@ func (w *Worker) publishQuestions(ctx context.Context, tx *txn.Tx, questions []p
 	return waiting, store.Writes{}, nil
 }
 
-// normalizeQuestion compacts the JSON of an interrupt, so that its digest is the same each time. It
+// normalizeInterrupt compacts the JSON of an interrupt, so that its digest is the same each time. It
 // returns a code and a text if the interrupt is invalid; the run fails with them.
-func normalizeQuestion(q *provider.Interrupt) (code, problem string) {
+func normalizeInterrupt(q *provider.Interrupt) (code, problem string) {
 	switch {
 	case len(q.ID) > errs.MaxName || !utf8.ValidString(q.ID):
 		return codeBadQuestion, fmt.Sprintf("its id is not a text of %d bytes at most", errs.MaxName)

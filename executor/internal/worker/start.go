@@ -50,7 +50,7 @@ func (r StartRequest) origin() desk.From {
 }
 
 // Start creates a run and begins to execute it. It returns the run whose outcome the caller gets: a repeated start gets that of the first.
-func (w *Worker) Start(ctx context.Context, request StartRequest) (target await.AwaitTarget, err error) {
+func (w *Worker) Start(ctx context.Context, request StartRequest) (target await.Target, err error) {
 	ctx, span := w.tracing.Tracer().Start(ctx, "fermata.start")
 	defer span.End()
 	p, g, err := w.providers.Find(request.Graph)
@@ -67,7 +67,7 @@ func (w *Worker) Start(ctx context.Context, request StartRequest) (target await.
 	if begin.StateKey == "" {
 		begin.StateKey = ident.Random("key")
 	}
-	target = await.AwaitTarget{Account: begin.Account, Run: begin.ID, StateKey: begin.StateKey, Wait: request.Wait}
+	target = await.Target{Account: begin.Account, Run: begin.ID, StateKey: begin.StateKey, Wait: request.Wait}
 	for try := 0; ; try++ {
 		dropped := w.docs.MetaCache.DropCount()
 		lease, known, err := w.tryCreate(ctx, request, &begin)

@@ -51,9 +51,9 @@ type partChange []byte
 
 var _ store.Checkpoints = (*checkpointBuffer)(nil)
 
-// newDraft creates the buffer of an execution. known is the state in the store, if the caller has
+// newCheckpointBuffer creates the buffer of an execution. known is the state in the store, if the caller has
 // read it.
-func (w *Worker) newDraft(work *store.ClaimedRun, known *store.Checkpoint) *checkpointBuffer {
+func (w *Worker) newCheckpointBuffer(work *store.ClaimedRun, known *store.Checkpoint) *checkpointBuffer {
 	d := &checkpointBuffer{
 		//mutate:provider-store-fenced
 		state: w.store.Fenced(work.Lease), ctx: w.background.Ctx, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},

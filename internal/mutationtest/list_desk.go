@@ -35,7 +35,7 @@ var deskMutants = []mutant{
 	{"I12", "sqlite-key-creation-audited", "In SQLite, creating an API key leaves no audit record.",
 		returns("struct{}{}, nil"), "./store/sqlite", "TestStore/Credentials"},
 	{"I12", "postgres-key-revoked-once", "In PostgreSQL, revoking an API key a second time writes another audit record.",
-		swap(`t.applyWrites(account, beside)`, `t.applyWritesWith(commitWritesSQL, account, beside)`), "./store/postgres", "TestStore/Credentials"},
+		swap(`t.applyWrites(account, writes)`, `t.applyWritesWith(commitWritesSQL, account, writes)`), "./store/postgres", "TestStore/Credentials"},
 	{"I12", "sqlite-schema-audit-chained", "The SQLite schema accepts an audit record that does not name the previous one.",
 		inMigration(`store/sqlite/migration/0004_papers.sql`, `AS BLOB)) IS NOT 1`, `AS BLOB)) > 99999`), "./store/sqlite", "TestConstraints_ForbiddenWritesAreRejected"},
 	{"I12", "sqlite-schema-audit-kept", "The SQLite schema accepts the deletion of audit records.",

@@ -15,7 +15,7 @@ func TestProvider_OutagesAndNewKeysAreHandled(t *testing.T) {
 	ann := s.browser(t)
 	isDown := func(when string, got page) {
 		t.Helper()
-		if got.status != 503 || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, "The identity provider does not answer") {
+		if got.status != 503 || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, "identity provider is unavailable") {
 			t.Errorf("%s: %d %v\n%s", when, got.status, got.header, got.body)
 		}
 	}
@@ -27,7 +27,7 @@ func TestProvider_OutagesAndNewKeysAreHandled(t *testing.T) {
 	}
 
 	if ready := ann.open(home + "/readyz"); ready.status != 200 {
-		t.Errorf("API keys count, and yet: %d %s", ready.status, ready.body)
+		t.Errorf("readyz without the provider: %d %s", ready.status, ready.body)
 	}
 	isDown("before the provider was available", ann.open(home+"/signin"))
 	s.waitForOutput(t, p.URL+"/.well-known/openid-configuration")

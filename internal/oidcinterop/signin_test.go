@@ -53,7 +53,7 @@ func signInWorks(t *testing.T, s *site) {
 	}
 	want := me{Status: 200, Principal: "ann", Name: "Ann Archer", Account: "acme", Method: "oidc", Roles: []string{"approver"}}
 	if who := b.me(""); !who.equal(want) {
-		t.Errorf("%+v, and not %+v", who, want)
+		t.Errorf("%+v, want %+v", who, want)
 	}
 }
 
@@ -75,8 +75,8 @@ func (s *site) wantRejected(t *testing.T, name string, status int, why string) {
 }
 
 func noRoleIsRejected(t *testing.T, s *site) {
-	s.wantRejected(t, "eve", 403, "None of your groups has a role here")
-	s.wantRejected(t, "nil", 403, "does not say which groups you are in (the claim groups)")
+	s.wantRejected(t, "eve", 403, "one of your groups has a role on this server")
+	s.wantRejected(t, "nil", 403, "did not send your groups (claim groups)")
 	b := s.browser(t)
 	if got := b.send("GET", where, nil); got.status != 401 {
 		t.Errorf("user without a role: %d %s", got.status, got.body)
@@ -101,7 +101,7 @@ func signInAfterSignOut(t *testing.T, s *site) {
 	b.signIn("ann")
 	before := b.cookies()
 	bye := b.follow(b.send("POST", home+"/signout", nil))
-	if bye.status != 200 || !strings.Contains(bye.body, "Your identity provider may still know you") || b.me("").Status != 401 {
+	if bye.status != 200 || !strings.Contains(bye.body, "identity provider may still have a session") || b.me("").Status != 401 {
 		t.Errorf("%d %+v\n%s", bye.status, b.me(""), bye.body)
 	}
 	thief := b.newBrowser()
@@ -119,7 +119,7 @@ func missingConsentIsRejected(t *testing.T, s *site) {
 	b := s.browser(t)
 	form := b.open(home + "/signin")
 	got := b.open(form.url.String() + "/abort")
-	if got.status != 403 || !strings.Contains(got.body, "did not let you in (access_denied)") {
+	if got.status != 403 || !strings.Contains(got.body, "denied the sign-in (access_denied)") {
 		t.Errorf("%d %s\n%s", got.status, got.url, got.body)
 	}
 }
@@ -138,7 +138,7 @@ func oldClientSecretIsRejected(t *testing.T, p *providerProxy) {
 	s := serve(t, p.URL, "clientSecretFile:", "clientSecret: wrong #")
 	b := s.browser(t)
 	got := b.signIn("ann")
-	if got.status != 503 || !strings.Contains(got.body, "does not know this server") || b.me("").Status != 401 {
+	if got.status != 503 || !strings.Contains(got.body, "does not recognize this server") || b.me("").Status != 401 {
 		t.Errorf("%d\n%s", got.status, got.body)
 	}
 	s.waitForOutput(t, "invalid_client")
@@ -179,18 +179,18 @@ func tamperedParametersAreRejected(t *testing.T, s *site) {
 		status int
 		why    string
 	}{
-		"no PKCE":              {change(there, "code_challenge", to("")), 403, "did not let you in (invalid_request)"},
-		"PKCE in plain":        {change(there, "code_challenge_method", to("plain")), 403, "did not let you in (invalid_request)"},
-		"another challenge":    {change(there, "code_challenge", other), 400, "The code was used before, or is too old"},
-		"another nonce":        {change(there, "nonce", other), 400, "The ID token is the answer to another sign-in"},
-		"no nonce":             {change(there, "nonce", to("")), 400, "The ID token is the answer to another sign-in"},
-		"another state there":  {change(there, "state", other), 400, "This sign-in did not begin in this browser"},
-		"another state":        {change(back, "state", other), 400, "This sign-in did not begin in this browser"},
-		"no state":             {change(back, "state", to("")), 400, "This sign-in did not begin in this browser"},
-		"another code":         {change(back, "code", other), 400, "The code was used before, or is too old"},
-		"another issuer":       {change(back, "iss", to("https://elsewhere.example")), 400, "This is the answer of another identity provider"},
+		"no PKCE":              {change(there, "code_challenge", to("")), 403, "denied the sign-in (invalid_request)"},
+		"PKCE in plain":        {change(there, "code_challenge_method", to("plain")), 403, "denied the sign-in (invalid_request)"},
+		"another challenge":    {change(there, "code_challenge", other), 400, "code was already used or has expired"},
+		"another nonce":        {change(there, "nonce", other), 400, "ID token belongs to another sign-in"},
+		"no nonce":             {change(there, "nonce", to("")), 400, "ID token belongs to another sign-in"},
+		"another state there":  {change(there, "state", other), 400, "sign-in was not started in this browser"},
+		"another state":        {change(back, "state", other), 400, "sign-in was not started in this browser"},
+		"no state":             {change(back, "state", to("")), 400, "sign-in was not started in this browser"},
+		"another code":         {change(back, "code", other), 400, "code was already used or has expired"},
+		"another issuer":       {change(back, "iss", to("https://elsewhere.example")), 400, "response is from another identity provider"},
 		"another place":        {change(there, "redirect_uri", to(home+"/elsewhere")), 400, "redirect_uri did not match"},
-		"another client":       {change(there, "client_id", to("fermata-public")), 400, "The code was used before, or is too old"},
+		"another client":       {change(there, "client_id", to("fermata-public")), 400, "code was already used or has expired"},
 		"an answer in the URL": {change(there, "response_type", to("id_token")), 0, ""},
 	} {
 		b := s.browser(t)

@@ -16,21 +16,21 @@ func TestUserinfo_GroupsFromUserinfoAreUsed(t *testing.T) {
 	b.signIn("ann")
 	want := me{Status: 200, Principal: "ann", Name: "Ann Archer", Account: "acme", Method: "oidc", Roles: []string{"approver"}}
 	if who := b.me(""); !who.equal(want) {
-		t.Errorf("%+v, and not %+v", who, want)
+		t.Errorf("%+v, want %+v", who, want)
 	}
-	s.wantRejected(t, "eve", 403, "None of your groups has a role here")
-	s.wantRejected(t, "nil", 403, "does not say which groups you are in (the claim groups)")
+	s.wantRejected(t, "eve", 403, "one of your groups has a role on this server")
+	s.wantRejected(t, "nil", 403, "did not send your groups (claim groups)")
 
 	for name, c := range map[string]struct {
 		answer string
 		status int
 		why    string
 	}{
-		"about somebody else": {`{"sub": "bob", "groups": ["platform"]}`, 403, "tells about somebody else"},
-		"about nobody":        {`{"groups": ["platform"]}`, 403, "tells about somebody else"},
-		"how they signed in":  {`{"sub": "ann", "groups": ["robots"], "amr": ["hwk"], "acr": "gold"}`, 200, `"strength":"sso"`},
-		"no JSON":             {`<html>`, 503, "The identity provider does not answer"},
-		"an error":            {"", 503, "The identity provider does not answer"},
+		"about another person": {`{"sub": "bob", "groups": ["platform"]}`, 403, "userinfo response is about another person"},
+		"without a subject":    {`{"groups": ["platform"]}`, 403, "userinfo response is about another person"},
+		"how they signed in":   {`{"sub": "ann", "groups": ["robots"], "amr": ["hwk"], "acr": "gold"}`, 200, `"strength":"sso"`},
+		"no JSON":              {`<html>`, 503, "identity provider is unavailable"},
+		"an error":             {"", 503, "identity provider is unavailable"},
 	} {
 		p.override("/me", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -44,5 +44,5 @@ func TestUserinfo_GroupsFromUserinfoAreUsed(t *testing.T) {
 			t.Errorf("%s: %d\n%s", name, got.status, got.body)
 		}
 	}
-	s.waitForOutput(t, "userinfo: the identity provider answers 500")
+	s.waitForOutput(t, "userinfo: identity provider returned 500")
 }

@@ -3,7 +3,7 @@
 //	func TestProvider(t *testing.T) {
 //		providertest.Run(t, providertest.Subject{
 //			New:   func(t *testing.T, world *providertest.World) provider.Provider { … },
-//			Store: func(*testing.T) store.Store { return memory.NewRuns(nil) },
+//			Store: func(*testing.T) store.Store { return memory.NewStore(nil) },
 //		})
 //	}
 //

@@ -12,50 +12,75 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/admin"
+	"github.com/fermata-go/fermata/executor/internal/await"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/decide"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/executor/internal/expiry"
+	"github.com/fermata-go/fermata/executor/internal/govern"
+	"github.com/fermata-go/fermata/executor/internal/outbox"
+	"github.com/fermata-go/fermata/executor/internal/periodic"
+	"github.com/fermata-go/fermata/executor/internal/progress"
+	"github.com/fermata-go/fermata/executor/internal/providers"
+	"github.com/fermata-go/fermata/executor/internal/requests"
+	"github.com/fermata-go/fermata/executor/internal/stats"
+	"github.com/fermata-go/fermata/executor/internal/storeclock"
+	"github.com/fermata-go/fermata/executor/internal/tracing"
+	"github.com/fermata-go/fermata/executor/internal/view"
+	"github.com/fermata-go/fermata/executor/internal/worker"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/encrypted"
 )
 
-// Config says how an executor works.
+// Config configures an executor.
 type Config struct {
-	// Store is where everything is kept that must outlive a process.
+	// Store keeps everything that must outlive a process.
 	Store     store.Store
 	Providers []provider.Provider
-	// Sealer seals what must not be readable in the store.
+	// Sealer encrypts what must not be readable in the store: see package store/encrypted.
 	Sealer Sealer
 	// Owner names this process among those that share the store. The default is a random name.
 	Owner string
-	// Lease is how long a process owns a run without renewing the lease; then another one may take the run over. The default is 15 s; leases are renewed
-	// after a third of it.
+	// Lease is how long a process owns a run without renewing the lease; then another process may
+	// take the run over. The default is 15 s; leases are renewed after a third of it.
 	Lease time.Duration
-	// Workers is how many runs that it found in the store this process executes at the same time. Those that its own callers start or decide are
-	// executed beside them, and so are those that only wait for somebody elsewhere: see [provider.Capabilities]. The default is 4.
+	// Workers is how many runs from the store this process executes at the same time. Runs that its
+	// own callers start or decide, and runs that only wait for a remote call, are executed in
+	// addition: see [provider.Capabilities]. The default is 4.
 	Workers int
 	// Poll is how often idle workers look for work. The default is 1 s.
 	Poll time.Duration
-	// SaveDelay is how long the result of a step may stay in memory before it is saved, so that several steps are saved in one transaction. If the
-	// process dies, steps that were not saved are executed again; questions, decisions and effects are always saved at once. The default is 25 ms; a
+	// SaveDelay is how long the result of a step may stay in memory before it is saved, so that
+	// several steps are saved in one transaction. If the process fails, unsaved steps are executed
+	// again; requests, decisions and effects are always saved at once. The default is 25 ms; a
 	// negative value saves each step at once.
 	SaveDelay time.Duration
-	// Wait is how long Run waits for an execution. The default is 5 s.
+	// Wait is how long Start and Decide wait for an execution. The default is 5 s.
 	Wait time.Duration
-	// Timeout is how long a question may be open. The default is 24 h; a negative value means for ever.
+	// RequestTimeout is how long a request may be open. The default is 24 h; a negative value means
+	// no limit.
 	RequestTimeout time.Duration
-	// Outage is how long no process may have checked deadlines before that counts as an outage. Questions whose deadline fell into an outage stay
-	// open for the grace period of their route. The default is 2 min; the least is four times Poll.
+	// OutageAfter is how long no process may have checked deadlines before that counts as an
+	// outage. Requests whose deadline fell into an outage stay open for the grace period of their
+	// route. The default is 2 min; the minimum is four times Poll.
 	OutageAfter time.Duration
-	// MaxAttempts is how often an execution is tried before the run is parked until an operator calls Retry. The default is 25.
+	// MaxAttempts is how often an execution is attempted before the run is parked until an operator
+	// calls Retry. The default is 25.
 	MaxAttempts int
-	// Retention is how long a run is kept after it is over. The default is for ever.
+	// Retention is how long a run is kept after it has ended. By default runs are kept.
 	Retention time.Duration
-	// DeskConfig says how people decide.
+	// Desk says how people decide.
 	Desk DeskConfig
-	// AuditConfig says how the audit logs are looked after.
+	// Audit says how the audit logs are maintained.
 	Audit AuditConfig
-	// Tracer, if given, gets spans of what runs do, with ids and names and never with the data of runs.
+	// Tracer, if set, gets spans of runs, with ids and names and never with the data of runs.
 	Tracer trace.Tracer
-	// Log gets what operators should know. The default is slog.Default.
+	// Log gets messages for operators. The default is slog.Default.
 	Log *slog.Logger
 }
 
@@ -64,9 +89,9 @@ func (c *Config) setDefaults() error {
 	case c.Store == nil:
 		return errors.New("executor: Config.Store is missing")
 	case c.Sealer == nil:
-		return errors.New("executor: Config.Box is missing: without a key nothing can be kept")
+		return errors.New("executor: Config.Box is missing: without a key nothing can be stored")
 	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0 || c.OutageAfter < 0 || c.Audit.SignEvery < 0 || c.Audit.CheckEvery < 0:
-		return errors.New("executor: only Config.Timeout and Config.SaveDelay may be negative")
+		return errors.New("executor: only Config.RequestTimeout and Config.SaveDelay may be negative")
 	}
 	for name, route := range c.Desk.Routes {
 		if err := route.Check(); err != nil {
@@ -87,119 +112,134 @@ func (c *Config) setDefaults() error {
 	return nil
 }
 
-// Executor executes runs. Make one with New; Start lets it look for work, Stop ends it.
-type Executor struct {
-	config         Config
-	store          store.Store
-	providers      map[string]provider.Provider
-	watchers       watchHub    // hands the store's hints of changes to those who wait for them
-	progress       progressHub // hands the progress of runs that are executed here to those who listen
-	stats          statsCounter
-	loggedFindings findingLog  // findings of audit checks that were logged already
-	policies       policyCache // policyCache that are known to be in the store
-	metaCache      metaCache   // a cache
-	chargeQueue    keyedQueue  // actions that are charged to the counters of an account
-	// explaining counts the messages to runs that are being answered here, sending those that are only sent elsewhere: see explain.
-	answeringNow, sendingNow atomic.Int64
-	leases                   heldLeases   // the leases of what is executed here
-	storeContact             storeContact // with the store
-	errorLog                 errorLog
-	detachedNow              atomic.Int64               // the executions that have no worker: see aside
-	lastWriteError           atomic.Pointer[writeError] // what the store did not take last; nil if it took everything
-
-	// life is the context of everything in the background. It ends after the last of it, or when Stop has waited long enough.
-	ctx       context.Context
-	cancel    context.CancelFunc
-	tasks     sync.WaitGroup
-	workReady chan struct{} // wakes an idle worker
-	stopping  chan struct{} // closed by Stop: no more work is begun
-
-	mu      sync.Mutex
-	stopped bool
-	started bool
+// DeskConfig says how people decide on requests. The zero value asks any one person, for as long as
+// [Config.RequestTimeout].
+type DeskConfig struct {
+	// Directory returns the members of groups. Without one, all groups are empty.
+	Directory desk.Directory
+	// Routes are, by name, the notices, reminders and pages of requests. The route named "default"
+	// is used for requests without a route in the policy.
+	Routes map[string]desk.Route
+	// Policy, if set, says which actions are allowed, denied or asked about, and who decides them.
+	Policy policy.Source
+	// Environment, as "prod", and Zone are inputs of the policy. Without a zone that of the policy
+	// is used, and UTC if it has none.
+	Environment string
+	Zone        *time.Location
+	// DiscardRulings does not store the rulings on actions. Rulings hold the arguments of actions
+	// and are kept as long as their runs; without them [Policies.Replay] has no data.
+	DiscardRulings bool
+	// Notify, if set, sends a notice to people. It is called again after an error, and may be
+	// called again for a notice that it has sent.
+	Notify func(ctx context.Context, account string, notice desk.Notice) error
 }
 
-// New makes an executor. It returns ErrWrongKey if the box cannot open what is sealed in the store.
+// Executor executes runs. Make one with New; StartWorkers begins the work in the background, Stop ends it.
+type Executor struct {
+	Reads
+	Policies
+	Maintenance
+
+	config     Config
+	store      *encrypted.Store
+	background *background.Group
+	stats      *stats.Counter
+	progress   *progress.Hub
+
+	docs      *docs.Docs
+	providers *providers.Set
+	governor  *govern.Governor
+	requests  *requests.Service
+	outbox    *outbox.Sender
+	expiry    *expiry.Job
+	worker    *worker.Worker
+	decider   *decide.Decider
+	waiter    *await.Waiter
+	views     *view.Reader
+	periodic  *periodic.Runner
+	admin     *admin.Admin
+
+	keyReloadFailing atomic.Bool
+	mu               sync.Mutex
+	started          bool
+}
+
+// New makes an executor. It returns ErrWrongKey if the sealer cannot decrypt what is in the store.
 func New(config Config) (*Executor, error) {
 	if err := config.setDefaults(); err != nil {
 		return nil, err
 	}
-	e := &Executor{config: config, store: config.Store, providers: make(map[string]provider.Provider), workReady: make(chan struct{}, 1), stopping: make(chan struct{})}
-	for _, p := range config.Providers {
-		if e.providers[p.Name()] != nil {
-			return nil, fmt.Errorf("executor: two providers are named %s", p.Name())
-		}
-		e.providers[p.Name()] = p
-	}
-	e.ctx, e.cancel = context.WithCancel(context.Background())
-	if err := e.verifyKey(e.ctx); err != nil {
-		e.cancel()
+	e := &Executor{config: config, store: encrypted.New(config.Store, config.Sealer), background: background.New(config.Log), stats: &stats.Counter{}, progress: &progress.Hub{}}
+	e.store.SetLogger(config.Log)
+	e.docs = docs.New(e.store)
+	var err error
+	if e.providers, err = providers.New(e.store, config.Providers); err != nil {
 		return nil, err
 	}
+	if err := e.store.CheckKey(e.background.Ctx); err != nil {
+		e.background.Cancel()
+		return nil, err
+	}
+	contact := storeclock.NewContact(config.Store, config.Lease, config.Poll)
+	tracer := tracing.New(config.Tracer, e.docs)
+	e.governor = govern.New(govern.Config{
+		Policy: config.Desk.Policy, Environment: config.Desk.Environment, Zone: config.Desk.Zone, DiscardRulings: config.Desk.DiscardRulings, Log: config.Log,
+	}, e.store, e.docs)
+	e.requests = requests.New(requests.Config{
+		Directory: config.Desk.Directory, Routes: config.Desk.Routes, Policy: config.Desk.Policy != nil, Notify: config.Desk.Notify != nil,
+		RequestTimeout: config.RequestTimeout, Poll: config.Poll, Log: config.Log,
+	}, e.store, e.docs, e.governor, e.providers, e.background)
+	e.outbox = outbox.New(outbox.Config{Notify: config.Desk.Notify, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.background, e.stats)
+	e.worker = worker.New(worker.Config{
+		Owner: config.Owner, Lease: config.Lease, Poll: config.Poll, SaveDelay: config.SaveDelay, MaxAttempts: config.MaxAttempts, Log: config.Log,
+	}, worker.Deps{
+		Store: e.store, Docs: e.docs, Providers: e.providers, Requests: e.requests, Governor: e.governor, Tracing: tracer, Background: e.background,
+		Contact: contact, Stats: e.stats, Progress: e.progress,
+	})
+	e.expiry = expiry.New(expiry.Config{OutageAfter: config.OutageAfter, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.background, contact, e.stats, e.worker.WakeWorker)
+	e.decider = decide.New(decide.Config{Owner: config.Owner, Lease: config.Lease}, e.store, e.docs, e.requests, e.governor, e.providers, tracer, e.background)
+	e.waiter = await.New(await.Config{Wait: config.Wait, Poll: config.Poll}, e.store, e.docs, e.background)
+	e.views = view.New(config.Poll, e.store, e.docs, e.providers, e.waiter, e.background)
+	e.periodic = periodic.New(config.Poll, e.store, e.docs, e.background)
+	e.admin = admin.New(admin.Config{Retention: config.Retention, Audit: config.Audit, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.periodic, e.background)
+	e.Reads = Reads{views: e.views, requests: e.requests, providers: e.providers, waiter: e.waiter}
+	e.Policies = Policies{governor: e.governor, requests: e.requests}
+	e.Maintenance = Maintenance{admin: e.admin, store: e.store}
 	return e, nil
 }
 
-// providerOf finds the provider of a run.
-func (e *Executor) providerOf(run store.Run) (provider.Provider, error) {
-	if p := e.providers[run.Provider]; p != nil {
-		return p, nil
-	}
-	return nil, fmt.Errorf("%w: this process has no provider %q", ErrGraphNotFound, run.Provider)
-}
-
-// Start begins the work in the background: it executes runs that are ready or whose owner died, lets questions expire, sends notices, deletes runs
-// after their retention, and looks after the audit logs. It may be called several times.
+// StartWorkers begins the work in the background: it executes runs that are ready or whose owner
+// failed, expires requests, sends notices, deletes runs after their retention, and maintains the
+// audit logs. It may be called several times.
 func (e *Executor) StartWorkers() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.started || e.stopped {
+	if e.started || e.background.IsStopping() {
 		return
 	}
 	e.started = true
 	for range e.config.Workers {
-		e.tasks.Go(e.workLoop)
+		e.background.Tasks.Go(e.worker.WorkLoop)
 	}
-	e.tasks.Go(e.expireLoop)
-	e.tasks.Go(e.routeLoop)
+	e.background.Tasks.Go(e.expiry.ExpireLoop)
+	e.background.Tasks.Go(e.requests.RouteLoop)
+	e.background.Tasks.Go(e.outbox.RunMessageLoop)
+	e.background.Tasks.Go(e.keyLoop)
 	if e.config.Desk.Notify != nil {
-		e.tasks.Go(e.outboxLoop)
+		e.background.Tasks.Go(e.outbox.OutboxLoop)
 	}
 	if e.config.Retention > 0 {
-		e.tasks.Go(e.retentionLoop)
+		e.background.Tasks.Go(e.admin.RetentionLoop)
 	}
-	for _, c := range e.auditJobs() {
-		e.tasks.Go(func() { e.jobLoop(c) })
+	for _, c := range e.admin.AuditJobs() {
+		e.background.Tasks.Go(func() { e.periodic.JobLoop(c) })
 	}
 }
 
-// Stop begins no more work and waits for what is under way. When ctx ends it cancels the rest, which other processes then take over at once. It
-// may be called several times.
+// Stop begins no more work and waits for executions in progress. When ctx ends it cancels them, and
+// other processes take them over at once. It may be called several times.
 func (e *Executor) Stop(ctx context.Context) error {
-	e.mu.Lock()
-	if !e.stopped {
-		close(e.stopping)
-	}
-	e.stopped = true
-	e.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		e.tasks.Wait()
-		close(done)
-	}()
-	e.wakeWorker()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	e.cancel()
-	<-done
-	e.watchers.wait()
+	e.background.Stop(ctx, e.worker.WakeWorker)
+	e.waiter.Close()
 	return nil
-}
-
-// closing reports whether no more work is taken.
-func (e *Executor) isStopping() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.stopped
 }

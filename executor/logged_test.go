@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,9 +13,11 @@ import (
 // line of a parked run did not contain its account.
 func TestLog_LinesAboutARunContainTheAccount(t *testing.T) {
 	files, err := filepath.Glob("*.go")
-	if err != nil {
+	inner, innerErr := filepath.Glob("internal/*/*.go")
+	if err := errors.Join(err, innerErr); err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, inner...)
 	about, lines := regexp.MustCompile(`Log\.\w+\("[^"]+".* "(run|request|interrupt|notice|grant)", `), 0
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {

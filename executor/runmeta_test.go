@@ -3,45 +3,15 @@ package executor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"testing"
 
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
-
-// However many runs a process meets, it has some of their dossiers at hand, and never one that was forgotten.
-func TestDossiers_AreAtHandForSome(t *testing.T) {
-	var all metaCache
-	last := store.Key{}
-	for n := range 3 * metaCacheSize {
-		last = store.Key{Account: "acme", Run: fmt.Sprint("run-", n)}
-		all.put(last, runMeta{Requester: last.Run}, 0)
-	}
-	if len(all.runs) != metaCacheSize {
-		t.Errorf("%d are at hand, not %d", len(all.runs), metaCacheSize)
-	}
-	if d, ok := all.get(last); !ok || d.Requester != last.Run {
-		t.Errorf("of the last run, %+v %t is at hand", d, ok)
-	}
-	if _, ok := all.get(store.Key{Account: "other", Run: last.Run}); ok {
-		t.Error("another account has it, too")
-	}
-	all.drop(last)
-	if _, ok := all.get(last); ok {
-		t.Error("what was forgotten is at hand")
-	}
-	all.put(last, runMeta{}, 0) // by somebody who read it before
-	if _, ok := all.get(last); ok {
-		t.Error("what was forgotten is at hand again")
-	}
-	if all.put(last, runMeta{}, all.dropCount()); len(all.runs) != metaCacheSize {
-		t.Error("what was read after that is not at hand")
-	}
-}
 
 // asItGoes is a store in which something happens after a dossier was read or written, and before anybody hears of it.
 type asItGoes struct {
@@ -71,21 +41,21 @@ func TestDossiers_OfARunThatIsDeletedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Stop(context.Background())
-	s.happens = func() { e.metaCache.drop(store.Key{Account: "acme", Run: "any"}) }
-	if _, err = e.Run(t.Context(), RunRequest{Account: "acme", StateKey: "k", Graph: "idle:it", Input: []byte(`1`), Wait: -1}); !errors.Is(err, ErrPending) {
+	s.happens = func() { e.docs.MetaCache.Drop(store.Key{Account: "acme", Run: "any"}) }
+	if _, err = e.Run(t.Context(), RunRequest{Account: "acme", StateKey: "k", Graph: "idle:it", Input: []byte(`1`), Wait: -1}); !errors.Is(err, errs.ErrPending) {
 		t.Fatal(err)
 	}
 	run, err := s.Get(t.Context(), "acme", "k")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := e.metaCache.get(store.Key{Account: "acme", Run: run.ID}); ok {
+	if _, ok := e.docs.MetaCache.Get(store.Key{Account: "acme", Run: run.ID}); ok {
 		t.Error("after a start it is at hand")
 	}
-	if d, err := e.metaOf(t.Context(), "acme", run.ID); err != nil || d.Salt == nil {
+	if d, err := e.docs.MetaOf(t.Context(), "acme", run.ID); err != nil || d.Salt == nil {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	if _, ok := e.metaCache.get(store.Key{Account: "acme", Run: run.ID}); ok {
+	if _, ok := e.docs.MetaCache.Get(store.Key{Account: "acme", Run: run.ID}); ok {
 		t.Error("after a look it is at hand")
 	}
 }

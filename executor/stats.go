@@ -1,154 +1,31 @@
 package executor
 
 import (
-	"errors"
-	"slices"
-	"sync"
-	"time"
-
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/executor/internal/progress"
+	"github.com/fermata-go/fermata/executor/internal/stats"
 )
 
 // Stats is what this executor has done since it was made, for operators.
-type Stats struct {
-	// Running is how many runs it executes now, each under a lease; Executions how many it began.
-	Running, Executions int64
-	// TakenOver counts those that it took over from an owner that had not renewed its lease.
-	TakenOver int64
-	// Unfinished counts those that could not be finished, Fenced the ones among them that another process took over, Parked the ones that were
-	// parked for an operator.
-	Unfinished, Fenced, Parked int64
-	// Unreadable counts how often a sealed value could not be opened.
-	Unreadable int64
-	// KeysUnread says that the keys of the box cannot be read again: see Renewer.
-	KeyReloadFailing bool
-	// Missed counts progress that listeners were too slow for.
-	DroppedProgress int64
-	// Delivered counts notices that were sent, DeliveryFailed tries that failed and are repeated.
-	Delivered, DeliveryFailed int64
-	// Stale counts the questions that this process let expire for the reason "stale": nobody decided in time. LapsedOtherwise counts those that
-	// expired for a reason that their route gives.
-	ExpiredUndecided, ExpiredOtherwise int64
-	// Decided says how long questions were open before they were decided, by verdict. Each is counted once, where it was applied.
-	DecisionWaits map[store.Verdict]WaitHistogram
-}
+type Stats = stats.Stats
+
+// WaitHistogram says how long some requests were open.
+type WaitHistogram = stats.WaitHistogram
 
 // WaitBounds are the upper bounds of the counts in [WaitHistogram], in seconds.
-var WaitBounds = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600, 168 * 3600}
+var WaitBounds = stats.WaitBounds
 
-// WaitHistogram are how long some questions were open.
-type WaitHistogram struct {
-	Count   uint64
-	Seconds float64
-	// Within counts, for each of WaitBounds, those that were open no longer.
-	Within []uint64
-}
+// Progress is something that happens in a run right now, as a step or a token of a model. It is not stored.
+type Progress = progress.Progress
 
-// Stats says what this executor has done so far.
+// Stats returns what this executor has done so far.
 func (e *Executor) Stats() Stats {
-	e.stats.mu.Lock()
-	defer e.stats.mu.Unlock()
-	s := e.stats.Stats
-	s.DroppedProgress, s.DecisionWaits = e.progress.dropped.Load(), make(map[store.Verdict]WaitHistogram)
-	for verdict, waits := range e.stats.DecisionWaits {
-		waits.Within = slices.Clone(waits.Within)
-		s.DecisionWaits[verdict] = waits
-	}
+	s := e.stats.Snapshot()
+	s.Unreadable, s.KeyReloadFailing, s.DroppedProgress = e.store.Unreadable(), e.store.KeyErr() != nil, e.progress.Dropped()
 	return s
 }
 
-// statsCounter counts.
-type statsCounter struct {
-	mu sync.Mutex
-	Stats
-}
-
-// delivered counts a notice that was told, or a try that failed.
-func (s *statsCounter) noteDelivery(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil {
-		s.DeliveryFailed++
-		return
-	}
-	s.Delivered++
-}
-
-// reasonStale is the reason of an expiry if the route gives none.
-const reasonStale = "stale"
-
-// requestKey names one of any account.
-type requestKey struct{ account, id string }
-
-// lapsed counts questions that have expired, by the reasons in their requests.
-func (s *statsCounter) noteExpired(over []store.Interrupt, otherwise map[requestKey]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, i := range over {
-		if otherwise[requestKey{i.Account, i.ID}] {
-			s.ExpiredOtherwise++
-		} else {
-			s.ExpiredUndecided++
-		}
-	}
-}
-
-// begin counts an execution, until the function that it returns is called.
-func (s *statsCounter) noteStarted(work *store.ClaimedRun) (end func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Executions++
-	s.Running++
-	if work.TakenOver {
-		s.TakenOver++
-	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.Running--
-	}
-}
-
-// ended counts how an execution ended: the decisions that it applied, or why it could not be finished.
-func (s *statsCounter) noteEnded(work *store.ClaimedRun, applied []string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil {
-		s.Unfinished++
-		if errors.Is(err, store.ErrFenced) {
-			s.Fenced++
-		}
-		return
-	}
-	for _, i := range work.Decided {
-		if slices.Contains(applied, providerID(i.ID)) {
-			s.addWait(i.Verdict, i.DecidedAt.Sub(i.Created))
-		}
-	}
-}
-
-// parked counts a run that is parked.
-func (s *statsCounter) noteParked() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Parked++
-}
-
-// waited is called with the lock held.
-func (s *statsCounter) addWait(verdict store.Verdict, open time.Duration) {
-	if s.DecisionWaits == nil {
-		s.DecisionWaits = make(map[store.Verdict]WaitHistogram)
-	}
-	w := s.DecisionWaits[verdict]
-	if w.Within == nil {
-		w.Within = make([]uint64, len(WaitBounds))
-	}
-	w.Count++
-	w.Seconds += open.Seconds()
-	for n, bound := range WaitBounds {
-		if open.Seconds() <= bound {
-			w.Within[n]++
-		}
-	}
-	s.DecisionWaits[verdict] = w
+// WatchProgress returns the progress of the runs of a state key from now on, as far as this process executes them; for the others there are only
+// [Executor.Events]. A slow listener misses some of it. The values are shared between listeners and must not be changed. stop has to be called.
+func (e *Executor) WatchProgress(account, stateKey string) (progress <-chan *Progress, stop func()) {
+	return e.progress.Watch(account, stateKey)
 }

@@ -29,16 +29,24 @@ type outcomeOutput struct{ Body func(huma.Context) }
 // not known yet, or if the caller does not wait for it.
 func (s *Server) startOrResume(ctx context.Context, request executor.RunRequest) (*outcomeOutput, error) {
 	outcome, err := s.config.Executor.Run(ctx, request)
-	pending, under := errors.AsType[*executor.PendingError](err)
-	switch {
-	case under:
-		return acceptedOutput(pending.Run, pending.StateKey), nil
-	case err != nil:
+	if err != nil && !errors.Is(err, executor.ErrPending) {
 		return nil, startProblem(request, err)
-	case request.Wait < 0: // the outcome is known, but the caller did not ask for it
+	}
+	if err == nil && request.Wait < 0 { // the outcome is known, but the caller did not ask for it
 		return acceptedOutput(runIDOf(outcome), request.StateKey), nil
 	}
-	if outcome, err = s.addDeadlines(ctx, request.Account, outcome); err != nil {
+	return s.toOutput(ctx, request.Account, outcome, err)
+}
+
+// toOutput converts the result of a start or a decision. It answers 202 for a PendingError.
+func (s *Server) toOutput(ctx context.Context, account string, outcome fermata.Outcome, err error) (*outcomeOutput, error) {
+	if pending, ok := errors.AsType[*executor.PendingError](err); ok {
+		return acceptedOutput(pending.Run, pending.StateKey), nil
+	}
+	if err == nil {
+		outcome, err = s.addDeadlines(ctx, account, outcome)
+	}
+	if err != nil {
 		return nil, problemOf(err)
 	}
 	return newOutcomeOutput(http.StatusOK, "", Outcome{Outcome: outcome}), nil

@@ -134,18 +134,21 @@ func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutp
 
 func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput, error) {
 	me := principalOf(ctx)
-	q, err := s.config.Executor.GetRequest(ctx, me.Account, in.ID)
-	if err != nil {
-		return nil, problemOf(err)
-	}
 	wait, err := parsePrefer(in.Prefer)
 	if err != nil {
 		return nil, err
 	}
-	return s.startOrResume(ctx, executor.RunRequest{
-		Account: me.Account, StateKey: q.StateKey, ResumeID: in.Body.ResumeID, Actor: me.ID, Via: me.Auth.via(), Auth: me.Auth.Strength, Wait: wait,
+	outcome, err := s.config.Executor.Decide(ctx, executor.DecideRequest{
+		Account: me.Account, ResumeID: in.Body.ResumeID, Actor: me.ID, Via: me.Auth.via(), Auth: me.Auth.Strength, Wait: wait,
 		Targets: map[string]executor.Answer{in.ID: {Value: in.Body.Answer, Shown: in.Body.Shown}},
 	})
+	if err == nil && wait < 0 { // a vote that decides nothing yet has an outcome at once; the client wants 202
+		var q executor.RequestView
+		if q, err = s.config.Executor.GetRequest(ctx, me.Account, in.ID); err == nil {
+			return acceptedOutput(runIDOf(outcome), q.StateKey), nil
+		}
+	}
+	return s.toOutput(ctx, me.Account, outcome, err)
 }
 
 func (s *Server) createRequest(ctx context.Context, in *createRequestInput) (*outcomeOutput, error) {

@@ -41,6 +41,7 @@ func (s *Store) load(ctx context.Context, from store.Checkpoints, key store.Key)
 		return checkpoint, err
 	}
 	for name, sealed := range checkpoint.Parts {
+		//mutate:part-decrypted
 		if checkpoint.Parts[name], err = s.open(key.Account, store.SealedPart, key.Run, name, sealed); err != nil {
 			return store.Checkpoint{}, err
 		}
@@ -57,6 +58,7 @@ func (s *Store) delta(key store.Key, delta store.Delta) store.Delta {
 		if data == nil {
 			data = []byte{}
 		}
+		//mutate:part-encrypted
 		put[i] = store.Part{Name: part.Name, Data: s.seal(key.Account, store.SealedPart, key.Run, part.Name, data)}
 	}
 	return store.Delta{Put: put, Delete: delta.Delete}

@@ -26,7 +26,7 @@ func (s *Store) CheckKey(ctx context.Context) error {
 		return err
 	}
 	if text, err := s.sealer.Open(place, kept); err != nil || string(text) != keyCheckText {
-		return errors.Join(ErrWrongKey, err)
+		return errors.Join(ErrWrongKey, err) //mutate:wrong-key-rejected
 	}
 	return nil
 }

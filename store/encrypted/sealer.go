@@ -51,7 +51,7 @@ func CreateKeyFile(path string) error { return seal.CreateKeyFile(path) }
 // that is moved to another place cannot be decrypted. Stored values depend on its exact format.
 func label(account string, what store.SealedField, id, part string) string {
 	text := make([]byte, 0, len(account)+len(what)+len(id)+len(part)+9)
-	text = strconv.AppendQuote(text, account)
+	text = strconv.AppendQuote(text, account) //mutate:label-has-account
 	text = append(text, '/')
 	text = strconv.AppendQuote(text, id)
 	text = append(text, '/')

@@ -129,6 +129,7 @@ func (s *Store) writes(account string, beside store.Writes) store.Writes {
 			p.Stored = false
 			continue
 		}
+		//mutate:ruling-encrypted
 		p.Body = s.seal(account, store.SealedDocument, p.ID, string(p.Kind), p.Body)
 	}
 	return beside

@@ -1,0 +1,46 @@
+package decide
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor/internal/ids"
+	"github.com/fermata-go/fermata/executor/internal/requests"
+	"github.com/fermata-go/fermata/internal/strictjson"
+)
+
+// voteKey returns the key of a vote: answers with the same key count as the same vote. It is "" if
+// only equal answers do. For an effect in doubt, answers agree if they agree on whether the effect
+// happened and with which receipt.
+func (w submission) voteKey() string {
+	if w.interrupt.Kind != fermata.EffectInDoubt.Name() {
+		return ""
+	}
+	var said fermata.EffectResolution
+	if json.Unmarshal(w.value, &said) != nil {
+		return ""
+	}
+	if !said.Happened {
+		return "it did not happen"
+	}
+	receipt, err := strictjson.Canonical(said.Receipt)
+	if said.Receipt == nil || err != nil {
+		return "it happened"
+	}
+	return "it happened: " + ids.Hash("receipt", receipt)
+}
+
+// checkAgainstLedger rejects the answer that an effect did not happen if the ledger has its receipt
+// by now: its owner was slow, and had not failed.
+func (dc *Decider) checkAgainstLedger(ctx context.Context, w *submission) error {
+	var said fermata.EffectResolution
+	if err := json.Unmarshal(w.value, &said); err != nil || said.Happened {
+		return err
+	}
+	happened, err := dc.requests.LedgerHasReceipt(ctx, w.interrupt)
+	if happened {
+		return &fermata.AnswerError{ID: w.interrupt.ID, Kind: w.interrupt.Kind, Err: requests.ErrEffectSucceeded}
+	}
+	return err
+}

@@ -1,0 +1,39 @@
+package decide
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/auditrec"
+)
+
+// refusedVerb returns the verb of a refused decision, or "" if it is unknown. The request of a late
+// decision is not read any more, so the verb comes from the answer.
+func refusedVerb(request Request, refused *RefusedError) audit.Verb {
+	if by, ok := errors.AsType[*desk.RefusedError](refused.Err); ok {
+		return auditrec.RefusedVerbs[by.Command]
+	}
+	var said fermata.Decision
+	if json.Unmarshal(request.Targets[refused.Interrupt].Value, &said) != nil {
+		return ""
+	}
+	switch {
+	case said.Verb == fermata.VerbReject:
+		return audit.VerbReject
+	case said.Verb == fermata.VerbApprove && said.Args != nil:
+		return audit.VerbApproveWithEdits
+	case said.Verb == fermata.VerbApprove:
+		return audit.VerbApprove
+	}
+	return ""
+}
+
+// asRefusedEdit reports whether an actor changed arguments that must not be changed. Other invalid
+// answers are mistakes and are not in the audit log.
+func asRefusedEdit(err error) (*fermata.AnswerError, bool) {
+	bad, ok := errors.AsType[*fermata.AnswerError](err)
+	return bad, ok && errors.Is(bad.Err, desk.ErrInvalidEdit)
+}

@@ -1,0 +1,234 @@
+package decide
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/ids"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Request records answers to open requests.
+type Request struct {
+	Account string
+	// StateKey names the run; if it is empty, the requests in Targets do.
+	StateKey string
+	// ResumeID is chosen by the caller. The same request with the same id can be repeated at will, and counts once. It is unique for an actor in the account,
+	// not for each run.
+	ResumeID string
+	// Actor decides. Via is the channel of the request, Auth how strongly the actor was authenticated.
+	Actor, Via string
+	Auth       desk.Auth
+	// Targets answers requests by id. Value answers the one request of the run that is open; a decision on an action needs an id: otherwise somebody who looked
+	// at one action could approve the next one, if the first was decided meanwhile.
+	Targets map[string]Answer
+	Value   json.RawMessage
+	// Wait is how long to wait for the outcome; 0 is Config.Wait, and a negative one does not wait.
+	Wait time.Duration
+}
+
+// Answer is the answer of a person to one request.
+type Answer struct {
+	Value json.RawMessage
+	// Shown is the digest of what the person saw; "" if they cannot tell.
+	Shown string
+}
+
+// resumeDigest returns a digest that is the same for all repetitions of a request, and for nothing
+// else.
+func resumeDigest(r Request) string {
+	body, err := json.Marshal(struct { //mutate:resume-body-compared
+		StateKey string
+		Value    json.RawMessage
+		Targets  map[string]Answer
+	}{r.StateKey, r.Value, r.Targets})
+	if err != nil { // no JSON: its bytes will do, and it will be refused
+		body = append([]byte(r.StateKey), r.Value...)
+	}
+	return ids.Hash("resume", body)
+}
+
+// submission is an answer to one request that was sent and is not applied yet. If others have to
+// agree it becomes a vote.
+type submission struct {
+	store.Answer // the answer if no other vote is needed, without Data
+	interrupt    store.Interrupt
+	open         bool            // the question was open when it was read
+	shownDigest  string          // the digest of what the person saw
+	value        json.RawMessage // as the provider has checked it
+	// requestKey and decision are set if it is about an action.
+	approval *fermata.ApprovalRequest
+	decision *fermata.Decision
+}
+
+// submissions checks the answers of a request against the open interrupts. It changes nothing.
+func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Request) ([]submission, error) {
+	targets := request.Targets
+	if request.Value != nil {
+		var err error
+		if targets, err = resolveSingle(l.Open, targets, request.Value); err != nil {
+			return nil, err
+		}
+	}
+	if len(targets) == 0 {
+		return nil, fmt.Errorf("%w: a resume needs an answer", errs.ErrInvalid)
+	}
+	check := sync.OnceValues(func() (provider.AnswerCheck, error) { return dc.answerChecker(ctx, l) })
+	var words []submission
+	for _, id := range slices.Sorted(maps.Keys(targets)) { // or of several that are refused, another one would be named each time
+		said := targets[id]
+		w := submission{Answer: store.Answer{Interrupt: id, Verdict: store.VerdictAnswer, ShownDigest: said.Shown}, shownDigest: said.Shown}
+		i := slices.IndexFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id })
+		if i >= 0 { // otherwise the store says why it cannot be answered
+			w.interrupt, w.open = l.Open[i], true
+			if err := dc.checkAnswer(ctx, check, request.Actor, said, &w); err != nil {
+				return nil, err
+			}
+		}
+		words = append(words, w)
+	}
+	return words, nil
+}
+
+// answerChecker returns the function that checks answers to a run. A [provider.BatchChecker] reads
+// the run once for all of them.
+func (dc *Decider) answerChecker(ctx context.Context, l *runSnapshot) (provider.AnswerCheck, error) {
+	p, err := dc.providers.Of(l.Run)
+	if err != nil {
+		return nil, err
+	}
+	named, err := dc.providers.RunView(l.Run, l.state)
+	if err != nil {
+		return nil, err
+	}
+	if batch, ok := p.(provider.BatchAnswerChecker); ok {
+		return batch.AnswerChecks(ctx, named)
+	}
+	return func(interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+		return p.CheckAnswer(ctx, named, interrupt, answer)
+	}, nil
+}
+
+// resolveSingle makes a value the answer to the only open request.
+func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json.RawMessage) (map[string]Answer, error) {
+	switch {
+	case len(targets) > 0:
+		return nil, fmt.Errorf("%w: it has a value and targets: which one counts?", errs.ErrInvalid)
+	case len(open) == 0:
+		return nil, &RefusedError{Result: store.ResultWithdrawn}
+	case len(open) > 1: //mutate:ambiguous-answer
+		return nil, fmt.Errorf("%w: %d questions are open: say which one is answered", errs.ErrInvalid, len(open))
+	case open[0].Kind == fermata.Approval.Name() || open[0].Kind == fermata.EffectInDoubt.Name() || open[0].Kind == docs.GateKind:
+		return nil, fmt.Errorf("%w: a decision on an action names its question, in Targets (over HTTP: resumeTargets)", errs.ErrInvalid)
+	}
+	return map[string]Answer{open[0].ID: {Value: value}}, nil
+}
+
+// checkAnswer checks one answer and completes its submission.
+func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.AnswerCheck, error), actor string, said Answer, w *submission) error {
+	i := w.interrupt
+	if err := errs.ValidateJSON("the answer", said.Value, fermata.MaxAnswerBytes); err != nil {
+		return err
+	}
+	check, err := checks()
+	if err == nil {
+		w.value, err = check(ids.ProviderID(i.ID), said.Value) //mutate:answer-checked-by-provider
+	}
+	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
+		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: bad.Err}
+	}
+	if err != nil {
+		now, failure := dc.store.InboxItem(ctx, i.Account, i.ID)
+		switch {
+		case failure == nil && now.State != store.InterruptPending:
+			w.open = false // the run has continued; the store says why it cannot be answered
+			return nil
+		case docs.IsNotFound(failure):
+			return failure // the run was deleted
+		}
+	}
+	if err == nil && i.Kind == fermata.Approval.Name() {
+		err = dc.resolveApproval(actor, w)
+	}
+	if err == nil && i.Kind == fermata.EffectInDoubt.Name() {
+		err = dc.checkAgainstLedger(ctx, w)
+	}
+	if field, signed := signerFields[i.Kind]; err == nil && signed {
+		err = w.setSigner(field, actor)
+	}
+	return err
+}
+
+// signerFields is, by kind, the field of an answer that names who gave it.
+var signerFields = map[string]string{docs.GateKind: "approvedBy", fermata.EffectInDoubt.Name(): "by"}
+
+// setSigner overwrites the field of the answer that names who gave it, if the answer has it.
+func (w *submission) setSigner(field, actor string) error {
+	var said map[string]json.RawMessage
+	err := json.Unmarshal(w.value, &said)
+	if _, signed := said[field]; err != nil || !signed {
+		return err
+	}
+	if said[field], err = json.Marshal(actor); err == nil {
+		w.value, err = json.Marshal(said)
+	}
+	return err
+}
+
+var errClockOnly = errors.New("only the clock lets a question expire")
+
+// resolveApproval sets what a decision on an action approves: the digest of the action, perhaps
+// with edited arguments. By is overwritten with the actor.
+func (dc *Decider) resolveApproval(actor string, w *submission) error {
+	i := w.interrupt
+	question, err := dc.store.Data(i)
+	if err != nil {
+		return err
+	}
+	var asked fermata.ApprovalRequest
+	var decision fermata.Decision
+	if err := errors.Join(json.Unmarshal(question, &asked), json.Unmarshal(w.value, &decision)); err != nil {
+		return err
+	}
+	if decision.Verb == fermata.VerbExpire { //mutate:expire-verb-reserved
+		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: errClockOnly}
+	}
+	w.Verdict = store.VerdictReject
+	if w.ApprovedDigest, err = asked.ApprovedDigest(decision); w.ApprovedDigest != "" {
+		w.Verdict = store.VerdictApprove
+	}
+	if err != nil {
+		return err
+	}
+	//mutate:actor-from-session
+	decision.By, decision.At = actor, time.Time{} // the store knows when
+	w.approval, w.decision = &asked, &decision
+	w.value, err = json.Marshal(decision)
+	return err
+}
+
+// storeRefusal returns the error for a decision that the store did not accept.
+func (dc *Decider) storeRefusal(ctx context.Context, run store.Run, receipt store.DecisionReceipt) error {
+	refused := &RefusedError{Result: receipt.Result, Interrupt: receipt.Interrupt}
+	if receipt.Result != store.ResultAlreadyDecided {
+		return refused
+	}
+	asked, err := dc.store.Interrupts(ctx, run.Account, receipt.Run) // which may be older than the one that has the state key now
+	for _, i := range asked {
+		if i.ID == receipt.Interrupt {
+			refused.By, refused.At, refused.Verdict = i.DecidedBy, i.DecidedAt, i.Verdict
+		}
+	}
+	return errors.Join(refused, err)
+}

@@ -1,0 +1,43 @@
+// Package outbox delivers notices to people and messages to runs.
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/executor/internal/providers"
+	"github.com/fermata-go/fermata/executor/internal/requests"
+	"github.com/fermata-go/fermata/executor/internal/stats"
+	"github.com/fermata-go/fermata/store/encrypted"
+)
+
+// Config says how notices are sent.
+type Config struct {
+	// Notify sends a notice to people.
+	Notify func(ctx context.Context, account string, notice desk.Notice) error
+	Poll   time.Duration
+	Log    *slog.Logger
+}
+
+// Sender delivers notices and messages.
+type Sender struct {
+	config     Config
+	store      *encrypted.Store
+	docs       *docs.Docs
+	requests   *requests.Service
+	providers  *providers.Set
+	background *background.Group
+	stats      *stats.Counter
+	// answeringNow counts the messages to runs that are being answered here, sendingNow those that are only sent elsewhere.
+	answeringNow, sendingNow atomic.Int64
+}
+
+// New returns a sender.
+func New(config Config, store *encrypted.Store, docs *docs.Docs, requests *requests.Service, providers *providers.Set, background *background.Group, stats *stats.Counter) *Sender {
+	return &Sender{config: config, store: store, docs: docs, requests: requests, providers: providers, background: background, stats: stats}
+}

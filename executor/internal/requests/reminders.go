@@ -1,0 +1,63 @@
+package requests
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/storeclock"
+	"github.com/fermata-go/fermata/store"
+)
+
+// DuePerPass is how many requests or notices are looked at in one go.
+const DuePerPass = 100
+
+// RouteLoop takes the due steps of routes: reminders, pages, escalations. It does not expire
+// requests; package expiry does.
+func (s *Service) RouteLoop() {
+	var guard storeclock.Guard
+	for !s.background.IsStopping() {
+		s.background.LogRepeated("the routes of requests", s.runDueSteps(&guard))
+		s.background.Sleep(s.config.Poll)
+	}
+}
+
+func (s *Service) runDueSteps(guard *storeclock.Guard) error {
+	now, err := s.store.Now(s.background.Ctx)
+	if err != nil || !guard.IsTrusted(now) {
+		return err
+	}
+	due, err := s.store.DueDocuments(s.background.Ctx, store.RequestDocument, DuePerPass)
+	var stuck background.ErrorCount
+	for _, paper := range due {
+		known, failure := s.docs.DecodeRequest(paper)
+		pause := docs.UnreadableDelay
+		if failure == nil && now.Before(known.Deadline) {
+			if _, failure = s.tryAct(s.background.Ctx, paper.Account, paper.ID, desk.Tick{}); desk.Code(failure) == "" {
+				pause = docs.RetryDelay // not an error of the request: perhaps the store was away for a moment
+			}
+		}
+		if failure == nil || errors.Is(failure, store.ErrStale) || errors.Is(failure, errs.ErrIsDecision) {
+			continue // it was changed, or is over: package expiry expires it
+		}
+		failure = fmt.Errorf("request %s of %s: %w", paper.ID, paper.Account, failure)
+		switch put := s.postpone(paper, now.Add(pause)); { // otherwise it would stay the first that is due
+		case put == nil:
+			err = errors.Join(err, failure)
+		case !errors.Is(put, store.ErrStale): // else it was changed or erased
+			stuck.Add(failure)
+		}
+	}
+	return errors.Join(err, stuck.Err())
+}
+
+// postpone moves the time at which a document is due that cannot be processed now.
+func (s *Service) postpone(paper store.Document, next time.Time) error {
+	change := s.docs.Unchanged(paper)
+	change.DueAt = next
+	return s.docs.WriteDocument(s.background.Ctx, paper.Account, change)
+}

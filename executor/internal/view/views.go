@@ -1,0 +1,76 @@
+package view
+
+import (
+	"context"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/store"
+)
+
+// RunView is a run as its account may see it.
+type RunView struct {
+	store.Run // without what is sealed
+	// Outcome is its outcome, or what it waits for; nil while it is active.
+	Outcome fermata.Outcome
+	// Interrupts is everything that it asked.
+	Interrupts []docs.RequestView
+}
+
+// ListRuns returns runs of an account, the newest first.
+func (r *Reader) ListRuns(ctx context.Context, account string, filter store.RunFilter) ([]store.Run, error) {
+	return r.store.List(ctx, account, filter)
+}
+
+// GetRun returns the newest run of a state key, with its outcome and its requests.
+func (r *Reader) GetRun(ctx context.Context, account, stateKey string) (RunView, error) {
+	run, err := r.docs.FindRun(ctx, account, stateKey)
+	if err != nil {
+		return RunView{}, err
+	}
+	view := RunView{Run: run}
+	view.ProviderRef, view.Input, view.Run.Outcome = nil, nil, nil
+	if view.Outcome, err = r.waiter.CurrentOutcome(run, true); err != nil {
+		return RunView{}, err
+	}
+	asked, err := r.store.Interrupts(ctx, account, run.ID)
+	if err != nil {
+		return RunView{}, err
+	}
+	for _, i := range asked {
+		q, err := r.docs.ToRequestView(store.InboxItem{Interrupt: i, StateKey: run.StateKey, Provider: run.Provider, Graph: run.Graph})
+		if err != nil {
+			return RunView{}, err
+		}
+		view.Interrupts = append(view.Interrupts, q)
+	}
+	return view, nil
+}
+
+// ListRequests returns what the runs of an account ask, the oldest first.
+func (r *Reader) ListRequests(ctx context.Context, account string, filter store.InboxFilter) ([]docs.RequestView, error) {
+	asked, err := r.store.InboxItems(ctx, account, filter)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]docs.RequestView, len(asked))
+	for n, a := range asked {
+		list[n], err = r.docs.ToRequestView(a)
+		list[n].Unreadable = err != nil
+	}
+	return list, nil
+}
+
+// GetRequest returns one question, or store.ErrNotFound.
+func (r *Reader) GetRequest(ctx context.Context, account, id string) (docs.RequestView, error) {
+	asked, err := r.store.InboxItem(ctx, account, id)
+	if err != nil {
+		return docs.RequestView{}, err
+	}
+	return r.docs.ToRequestView(asked)
+}
+
+// CountOpenRequests counts the open questions of an account, but no further than to limit.
+func (r *Reader) CountOpenRequests(ctx context.Context, account string, limit int) (int, error) {
+	return r.store.CountPending(ctx, account, limit)
+}

@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/auditrec"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/txn"
+	"github.com/fermata-go/fermata/store"
+)
+
+// parkRetryDelay is after how long a run is tried again that could not be parked because the audit
+// log could not be written.
+const parkRetryDelay = time.Minute
+
+// park returns the release of a run that failed too often: it waits until an operator calls Retry.
+// The audit line is written before; if the process fails in between there is a second line, which
+// is better than a parked run without one. A run that has another owner by now, or is over, has
+// none.
+func (w *Worker) park(ctx context.Context, work *store.ClaimedRun) store.Release {
+	run := work.Run
+	c := txn.New(run, docs.RunMeta{}, time.Time{})
+	if err := w.store.Renew(ctx, work.Lease, w.config.Lease); errors.Is(err, store.ErrFenced) {
+		return store.Release{}
+	}
+	err := c.AddAudit(auditrec.SystemActor, c.AuditPlace(), audit.RunParked{Attempts: run.Attempts})
+	if err == nil {
+		err = w.store.CommitWrites(ctx, run.Account, c.Writes)
+	}
+	if err != nil {
+		w.config.Log.Error("a run cannot be parked, as the log cannot be written", "account", run.Account, "run", run.ID, "err", err)
+		return store.Release{Delay: parkRetryDelay}
+	}
+	return store.Release{Park: true}
+}
+
+// noteParked counts and logs a parked run.
+func (w *Worker) noteParked(run store.Run, why error) {
+	w.stats.NoteParked()
+	w.config.Log.Error("run parked", "account", run.Account, "run", run.ID, "attempts", run.Attempts, "why", background.ErrorClass(why))
+}
+
+// Retry continues a parked run on behalf of an actor; the zero From is the system. It returns
+// ErrNotParked if the run is not parked.
+func (w *Worker) Retry(ctx context.Context, account, stateKey string, by desk.From) error {
+	run, err := w.docs.FindRun(ctx, account, stateKey)
+	if err != nil {
+		return err
+	}
+	if run.Status != store.StatusParked {
+		return fmt.Errorf("%w: %q is %s", errs.ErrNotParked, stateKey, run.Status)
+	}
+	c := txn.New(run, docs.RunMeta{}, time.Time{})
+	if err := c.AddAudit(auditrec.ActorOrSystem(by), c.AuditPlace(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
+		return err
+	}
+	if _, err = w.store.Retry(ctx, account, run.ID, c.Writes); errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: %q was retried by another request", errs.ErrNotParked, stateKey)
+	}
+	w.WakeWorker()
+	return err
+}

@@ -1,0 +1,58 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/decide"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Answer is a person's answer to one request.
+type Answer = decide.Answer
+
+// RefusedError says why a decision was not accepted. It changed nothing.
+type RefusedError = decide.RefusedError
+
+// Forbidden is the result of a decision that this person may not make; RefusedError.Err says why.
+const Forbidden = decide.Forbidden
+
+// Act does something with a request that decides nothing: claim, view, comment, delegate, snooze,
+// ask for clarification. It returns the request afterwards, store.ErrNotFound if there is none, or
+// an error of package desk.
+func (e *Executor) Act(ctx context.Context, account, id string, act desk.Command) (desk.Request, error) {
+	return e.requests.Act(ctx, account, id, act)
+}
+
+// Abandon cancels the run that a request belongs to, on behalf of a person who may decide the
+// request. Its other requests are withdrawn.
+func (e *Executor) Abandon(ctx context.Context, account, id string, act desk.Abandon) error {
+	return e.requests.Abandon(ctx, account, id, act)
+}
+
+// RecordForbidden records in the audit log that an actor without the required role tried to act on
+// a request. It records nothing if the account has no such request.
+func (e *Executor) RecordForbidden(ctx context.Context, account, id string, name desk.CommandName, from desk.From) error {
+	return e.requests.RecordForbidden(ctx, account, id, name, from)
+}
+
+// Cancel ends a run on behalf of an actor; the zero From is the system. Its owner loses it, and its
+// requests are withdrawn. It returns ErrRunEnded if the run has ended.
+func (e *Executor) Cancel(ctx context.Context, account, stateKey string, by desk.From) error {
+	run, err := e.docs.FindRun(ctx, account, stateKey)
+	if err != nil {
+		return err
+	}
+	if err = e.requests.EndRun(ctx, run, by, store.StatusCancelled); errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: %q is %s", ErrRunEnded, stateKey, run.Status)
+	}
+	return err
+}
+
+// Retry continues a parked run on behalf of an actor; the zero From is the system. It returns
+// ErrNotParked if the run is not parked.
+func (e *Executor) Retry(ctx context.Context, account, stateKey string, by desk.From) error {
+	return e.worker.Retry(ctx, account, stateKey, by)
+}

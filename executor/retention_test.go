@@ -126,7 +126,7 @@ func TestKeys_UnreadableValueDoesNotStopReencryption(t *testing.T) {
 	startSpy(t, executorOf(t, runs, spy(t), nil), "last")
 	both := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Sealer = boxOf(t, 2, 1) })
 	if _, err := both.Reencrypt(t.Context(), nil); !errors.Is(err, seal.ErrUnknownKey) || !strings.Contains(err.Error(), "cannot be decrypted") {
-		t.Errorf("it says %v", err)
+		t.Errorf("Reencrypt: %v", err)
 	}
 	fresh := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Sealer = boxOf(t, 2) })
 	for _, key := range []string{"first", "last"} {

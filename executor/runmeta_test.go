@@ -13,7 +13,8 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// asItGoes is a store in which something happens after a dossier was read or written, and before anybody hears of it.
+// asItGoes is a store that calls a function after run metadata was read or written, and before the
+// response arrives.
 type asItGoes struct {
 	store.Store
 	happens func()
@@ -29,8 +30,9 @@ func (a *asItGoes) Create(ctx context.Context, run store.NewRun) (store.Lease, e
 	return a.Store.Create(ctx, run)
 }
 
-// A run is deleted while somebody reads its dossier, or has just begun it: what they have in their hands does not come into the cache behind that.
-func TestDossiers_OfARunThatIsDeletedMeanwhile(t *testing.T) {
+// A run is deleted while its metadata is read, or just after it was created: the metadata does not
+// enter the cache after that.
+func TestMetaCache_RunDeletedMeanwhileIsNotCached(t *testing.T) {
 	sealed, err := seal.New(seal.Key{1})
 	if err != nil {
 		t.Fatal(err)
@@ -50,17 +52,17 @@ func TestDossiers_OfARunThatIsDeletedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := e.docs.MetaCache.Get(store.Key{Account: "acme", Run: run.ID}); ok {
-		t.Error("after a start it is at hand")
+		t.Error("the metadata is cached after the start")
 	}
 	if d, err := e.docs.MetaOf(t.Context(), "acme", run.ID); err != nil || d.Salt == nil {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	if _, ok := e.docs.MetaCache.Get(store.Key{Account: "acme", Run: run.ID}); ok {
-		t.Error("after a look it is at hand")
+		t.Error("the metadata is cached after the read")
 	}
 }
 
-// idle is a provider that gives up.
+// idle is a provider that parks its runs.
 type idle struct{ provider.Provider }
 
 func (idle) Name() string { return "idle" }

@@ -19,7 +19,7 @@ func TestI7_ErrorClass_ContainsNoErrorText(t *testing.T) {
 		"provider.RetryError: background.toldError (127.0.0.1 answered 500)": &provider.RetryError{Err: fmt.Errorf("CANARY: %w", toldError{})},
 	} {
 		if got := ErrorClass(err); got != want {
-			t.Errorf("it is called %q, not %q", got, want)
+			t.Errorf("class %q, want %q", got, want)
 		}
 	}
 }

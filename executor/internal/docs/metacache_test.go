@@ -7,8 +7,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// However many runs a process meets, it has some of their dossiers at hand, and never one that was forgotten.
-func TestDossiers_AreAtHandForSome(t *testing.T) {
+// The cache is bounded, and never contains a run that was dropped.
+func TestMetaCache_IsBoundedAndForgetsDroppedRuns(t *testing.T) {
 	var all MetaCache
 	last := store.Key{}
 	for n := range 3 * metaCacheSize {
@@ -16,23 +16,23 @@ func TestDossiers_AreAtHandForSome(t *testing.T) {
 		all.Put(last, RunMeta{Requester: last.Run}, 0)
 	}
 	if len(all.runs) != metaCacheSize {
-		t.Errorf("%d are at hand, not %d", len(all.runs), metaCacheSize)
+		t.Errorf("%d runs are cached, want %d", len(all.runs), metaCacheSize)
 	}
 	if d, ok := all.Get(last); !ok || d.Requester != last.Run {
-		t.Errorf("of the last run, %+v %t is at hand", d, ok)
+		t.Errorf("the last run is cached as %+v, %t", d, ok)
 	}
 	if _, ok := all.Get(store.Key{Account: "other", Run: last.Run}); ok {
-		t.Error("another account has it, too")
+		t.Error("the run is cached for another account")
 	}
 	all.Drop(last)
 	if _, ok := all.Get(last); ok {
-		t.Error("what was forgotten is at hand")
+		t.Error("a dropped run is cached")
 	}
-	all.Put(last, RunMeta{}, 0) // by somebody who read it before
+	all.Put(last, RunMeta{}, 0) // by a caller that read it before the drop
 	if _, ok := all.Get(last); ok {
-		t.Error("what was forgotten is at hand again")
+		t.Error("a dropped run is cached again")
 	}
 	if all.Put(last, RunMeta{}, all.DropCount()); len(all.runs) != metaCacheSize {
-		t.Error("what was read after that is not at hand")
+		t.Error("a run that was read after the drop is not cached")
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Clocks that were wrong leave outages in the future behind. What of them has been stays: questions were asked by such a clock, and were over by the next.
-func TestBeat_CutsOffWhatOfAnOutageIsStillToCome(t *testing.T) {
+// A wrong clock can leave outages that end in the future. The part in the past is kept: requests may
+// have been asked by such a clock and have expired by the next one.
+func TestHeartbeat_CutsOffTheFuturePartOfAnOutage(t *testing.T) {
 	noon := time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
 	at := func(hours time.Duration) time.Time { return noon.Add(hours * time.Hour) }
 	e := &Job{config: Config{OutageAfter: 2 * time.Minute, Log: slog.New(slog.DiscardHandler)}}

@@ -18,7 +18,7 @@ import (
 
 // pauseDocumentsSQL pauses the slow Store after it has changed a document or added an audit line.
 const pauseDocumentsSQL = `
-CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT OR UPDATE ON fermata.documents DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause();
+CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT OR UPDATE ON fermata.papers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause();
 CREATE CONSTRAINT TRIGGER pause_line AFTER INSERT ON fermata.audit DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`
 
 func newDocumentRace(t *testing.T) *race {
@@ -278,7 +278,7 @@ func TestI15_DocumentDoesNotOutliveItsRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRace(t)
 			mustExec(t, r.conn, `
-CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT ON fermata.documents DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`)
+CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT ON fermata.papers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`)
 			mustExec(t, r.conn, `
 CREATE CONSTRAINT TRIGGER pause_forget AFTER DELETE ON fermata.runs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`)
 			if _, err := r.fast.EndExecution(t.Context(), fixture.CreateRun(t, r.fast, "r"), store.ExecutionEnd{Status: store.StatusCompleted}); err != nil {

@@ -2,13 +2,10 @@ package server
 
 import (
 	"cmp"
+	"github.com/fermata-go/fermata/server/internal/admission"
 	"net/http"
 	"runtime"
-	"strconv"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // Limits bounds what callers may use. InFlight, Concurrency and Streams are shared between
@@ -61,60 +58,9 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// limiter applies Limits.
-type limiter struct {
-	limits      Limits
-	requests    *slotLimiter
-	streams     *slotLimiter
-	scheduler   fairScheduler
-	credentials credentialCache
-
-	mu        sync.Mutex
-	buckets   map[string]*bucket // by account and principal
-	lastSweep time.Time
-}
-
-type bucket struct {
-	*rate.Limiter
-	lastUsed time.Time
-}
-
-func newLimiter(limits Limits, quick func() bool) *limiter {
-	return &limiter{
-		limits: limits, requests: newSlotLimiter(limits.InFlight), streams: newSlotLimiter(limits.Streams), buckets: make(map[string]*bucket),
-		scheduler: fairScheduler{capacity: limits.Concurrency, overloadedCapacity: runtime.GOMAXPROCS(0), storeIsFast: quick},
-	}
-}
-
-// bucketTTL is the time after which an unused bucket is full again.
-const bucketTTL = 10 * time.Minute
-
-// retryAfter returns how long a principal must wait before its next request; 0 if not at all.
-func (l *limiter) retryAfter(p Principal) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if now.Sub(l.lastSweep) > bucketTTL {
-		for key, b := range l.buckets {
-			if now.Sub(b.lastUsed) > bucketTTL {
-				delete(l.buckets, key)
-			}
-		}
-		l.lastSweep = now
-	}
-	key := strconv.Quote(p.Account) + p.ID
-	b := l.buckets[key]
-	if b == nil {
-		b = &bucket{Limiter: rate.NewLimiter(rate.Limit(l.limits.Rate), l.limits.Burst)}
-		l.buckets[key] = b
-	}
-	b.lastUsed = now
-	r := b.ReserveN(now, 1)
-	if delay := r.DelayFrom(now); delay > 0 {
-		r.CancelAt(now)
-		return delay
-	}
-	return 0
+// limiter returns the part that admission control applies.
+func (l Limits) limiter() admission.LimiterConfig {
+	return admission.LimiterConfig{InFlight: l.InFlight, Streams: l.Streams, Concurrency: l.Concurrency, Rate: l.Rate, Burst: l.Burst}
 }
 
 var _ http.Handler = (*Server)(nil)

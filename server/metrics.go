@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/fermata-go/fermata/server/internal/admission"
 	"net/http"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ var (
 	errorNames = []string{"panic", "authentication", "store_metrics", "sessions", "operation"}
 )
 
-func newMetrics(working *fairScheduler, silent *idleConnLimiter) *metrics {
+func newMetrics(working *admission.FairScheduler, silent *admission.IdleConnLimiter) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -54,21 +55,21 @@ func newMetrics(working *fairScheduler, silent *idleConnLimiter) *metrics {
 	m.registry.MustRegister(m.requests, m.rejections, m.problems, m.limits, m.errors, m.evictions, m.streams)
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_working", Help: "Requests that are executing."}, func() float64 {
-			taken, _ := working.load()
+			taken, _ := working.Load()
 			return float64(taken)
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_overloaded_accounts", Help: "Accounts that send more requests than are completed; anonymous requests count as one account."}, func() float64 {
-			return float64(working.overloadedAccounts())
+			return float64(working.OverloadedAccounts())
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_queued", Help: "Requests that wait for a scheduler permit."}, func() float64 {
-			_, queued := working.load()
+			_, queued := working.Load()
 			return float64(queued)
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_idle_known", Help: "Idle connections of known clients."}, func() float64 {
-			return float64(silent.size(true))
+			return float64(silent.Size(true))
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_idle_anonymous", Help: "Idle anonymous connections."}, func() float64 {
-			return float64(silent.size(false))
+			return float64(silent.Size(false))
 		}))
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

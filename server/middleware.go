@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/fermata-go/fermata/server/internal/admission"
 	"io"
 	"maps"
 	"net"
@@ -75,7 +76,7 @@ func (s *Server) admit(r **http.Request) (leave func(), p *Problem) {
 		return nil, p
 	}
 	shown := s.credentialOf(*r)
-	at, p := s.acquire(*r, s.limits.credentials.account(shown))
+	at, p := s.acquire(*r, s.limits.Credentials.Account(shown))
 	if p != nil {
 		return nil, p
 	}
@@ -88,19 +89,19 @@ func (s *Server) admit(r **http.Request) (leave func(), p *Problem) {
 	principal, p := s.authenticate(*r)
 	switch {
 	case principal != nil:
-		s.limits.credentials.remember(shown, principal.Account)
+		s.limits.Credentials.Remember(shown, principal.Account)
 		if full := at.reassign(principal.Account); full != nil {
 			p = full
 		}
 	case p != nil && p.Status == http.StatusUnauthorized:
-		s.limits.credentials.forget(shown)
+		s.limits.Credentials.Forget(shown)
 	}
 	if p == nil && principal != nil {
-		if delay := s.limits.retryAfter(*principal); delay > 0 {
+		if delay := s.limits.RetryAfter(principal.Account, principal.ID); delay > 0 {
 			p = problem("rate_limited", "the limit is %d requests at once and %g per second", s.config.Limits.Burst, s.config.Limits.Rate)
 			p.retryAfter, p.limit = delay, "rate"
 		}
-		trackedConnFrom((*r).Context()).markKnown()
+		admission.TrackedConnFrom((*r).Context()).MarkKnown()
 		*r = (*r).WithContext(context.WithValue((*r).Context(), principalKey{}, *principal))
 	}
 	if p != nil {
@@ -118,9 +119,9 @@ func overloaded(detail string) *Problem {
 
 // permits holds what a request has acquired: a slot, and a scheduler permit if it does work.
 type permits struct {
-	slot   *slot // nil: not needed
+	slot   *admission.Slot // nil: not needed
 	limit  string
-	permit *permit // nil: not needed
+	permit *admission.Permit // nil: not needed
 	queued func()
 }
 
@@ -128,9 +129,9 @@ type permits struct {
 // no share left.
 func (p permits) reassign(account string) *Problem {
 	switch {
-	case p.slot != nil && !p.slot.reassign(account):
+	case p.slot != nil && !p.slot.Reassign(account):
 		return limitReached(p.limit, "the account has used its share of the server; nothing was done")
-	case p.permit != nil && !p.permit.reassign(account):
+	case p.permit != nil && !p.permit.Reassign(account):
 		return limitReached("concurrency", "the account has used its share of the server; nothing was done")
 	}
 	return nil
@@ -139,10 +140,10 @@ func (p permits) reassign(account string) *Problem {
 // release returns the permits.
 func (p permits) release() {
 	if p.permit != nil {
-		p.permit.release()
+		p.permit.Release()
 	}
 	if p.slot != nil {
-		p.slot.release()
+		p.slot.Release()
 		p.queued()
 	}
 }
@@ -156,7 +157,7 @@ func (s *Server) acquire(r *http.Request, account string) (at permits, p *Proble
 		return at, p
 	}
 	var ok bool
-	if at.permit, ok = s.limits.scheduler.acquire(r.Context(), account); !ok {
+	if at.permit, ok = s.limits.Scheduler.Acquire(r.Context(), account); !ok {
 		at.release()
 		return at, limitReached("concurrency", "the server is overloaded; nothing was done")
 	}
@@ -170,14 +171,14 @@ func (s *Server) acquireSlot(r *http.Request, account string) (at permits, p *Pr
 	case isHealthCheck(r):
 		return at, nil
 	case isStream(r):
-		if at.slot, ok = s.limits.streams.acquire(account); !ok {
+		if at.slot, ok = s.limits.Streams.Acquire(account); !ok {
 			return at, limitReached("streams", "too many streams are open; nothing was done")
 		}
 		s.metrics.streams.Inc()
 		at.limit, at.queued = "streams", s.metrics.streams.Dec
 		return at, nil
 	}
-	if at.slot, ok = s.limits.requests.acquire(account); !ok {
+	if at.slot, ok = s.limits.Requests.Acquire(account); !ok {
 		return at, limitReached("in_flight", "too many requests are in flight; nothing was done")
 	}
 	at.limit, at.queued = "in_flight", func() {}

@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/fermata-go/fermata/server/internal/admission"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -66,13 +67,13 @@ type Server struct {
 	api      huma.API
 	handler  http.Handler
 	metrics  *metrics
-	limits   *limiter
-	quotas   quotaCache
+	limits   *admission.Limiter
+	quotas   admission.QuotaCache
 	sessions *sessionManager // nil: no sessions
 	routes   []string
 	// heavyReads limits full-history reads: reconciliation, reports and policy replay.
-	heavyReads heavyReadLimiter
-	idleConns  idleConnLimiter
+	heavyReads admission.HeavyReadLimiter
+	idleConns  admission.IdleConnLimiter
 	unreadyLog interval // limits log messages
 	// Rate limits for log lines that anonymous clients can cause: rejected and failed sign-ins,
 	// authentication errors, and evicted connections.
@@ -93,9 +94,9 @@ func New(config Config) (*Server, error) {
 	config.Log = cmp.Or(config.Log, slog.Default())
 	config.Version = cmp.Or(config.Version, "dev")
 	config.Limits = config.Limits.withDefaults()
-	s := &Server{config: config, limits: newLimiter(config.Limits, (&storeProbe{check: config.Executor.Ready}).ok)}
-	s.idleConns.configure(config.Limits.IdleConns, s.connEvicted)
-	s.metrics = newMetrics(&s.limits.scheduler, &s.idleConns)
+	s := &Server{config: config, limits: admission.NewLimiter(config.Limits.limiter(), (&admission.StoreProbe{Check: config.Executor.Ready}).OK)}
+	s.idleConns.Configure(config.Limits.IdleConns, s.connEvicted)
+	s.metrics = newMetrics(&s.limits.Scheduler, &s.idleConns)
 	if err := s.setUpSignIn(); err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func New(config Config) (*Server, error) {
 
 // ServeHTTP serves a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if trackedConnFrom(r.Context()).alive() {
+	if admission.TrackedConnFrom(r.Context()).Alive() {
 		s.handler.ServeHTTP(w, r)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"fmt"
@@ -7,47 +7,47 @@ import (
 )
 
 func TestQuotaCache_CountIsValidForATimeAndAShare(t *testing.T) {
-	var r quotaCache
+	var r QuotaCache
 	now := time.Unix(1_000_000, 0)
-	if r.take("acme", now) {
+	if r.Take("acme", now) {
 		t.Error("there is quota before any count")
 	}
 	saw := func(account string, more int) {
-		l, _ := r.join(account)
-		r.finish(account, l, more, nil, now)
+		l, _ := r.Join(account)
+		r.Finish(account, l, more, nil, now)
 	}
 	saw("acme", 3*quotaShare)
 	for n := range 3 {
-		if !r.take("acme", now) {
+		if !r.Take("acme", now) {
 			t.Errorf("start %d has to count", n)
 		}
 	}
-	if r.take("acme", now) {
+	if r.Take("acme", now) {
 		t.Error("more than a share of the quota is used")
 	}
 	saw("acme", 3*quotaShare)
-	if r.take("other", now) {
+	if r.Take("other", now) {
 		t.Error("the quota of one account is used by another")
 	}
-	if !r.take("acme", now.Add(quotaTTL-1)) {
+	if !r.Take("acme", now.Add(quotaTTL-1)) {
 		t.Error("a count is not reused")
 	}
-	if r.take("acme", now.Add(quotaTTL)) {
+	if r.Take("acme", now.Add(quotaTTL)) {
 		t.Error("a count never expires")
 	}
 	saw("acme", quotaShare-1)
-	if r.take("acme", now) {
+	if r.Take("acme", now) {
 		t.Error("near the limit, not every start counts")
 	}
 }
 
 func TestQuotaCache_DropsExpiredEntries(t *testing.T) {
-	var r quotaCache
+	var r QuotaCache
 	now := time.Unix(1_000_000, 0)
 	for n := range 3 * quotaCacheSize {
 		account := fmt.Sprint("account ", n)
-		l, _ := r.join(account)
-		r.finish(account, l, 100, nil, now)
+		l, _ := r.Join(account)
+		r.Finish(account, l, 100, nil, now)
 		now = now.Add(quotaTTL / 10)
 	}
 	if len(r.accounts) > quotaCacheSize {
@@ -58,32 +58,32 @@ func TestQuotaCache_DropsExpiredEntries(t *testing.T) {
 // Near the limit every start counts, but concurrent starts share one count, and together use no
 // more than it found.
 func TestQuotaCache_ConcurrentCallersShareOneCount(t *testing.T) {
-	var r quotaCache
+	var r QuotaCache
 	now := time.Unix(1_000_000, 0)
-	l, mine := r.join("acme")
+	l, mine := r.Join("acme")
 	if !mine {
 		t.Fatal("no count is running, and it is not mine")
 	}
 	for range 5 {
-		if other, mine := r.join("acme"); mine || other != l {
+		if other, mine := r.Join("acme"); mine || other != l {
 			t.Error("two counts run at once")
 		}
 	}
-	if _, mine := r.join("other"); !mine {
+	if _, mine := r.Join("other"); !mine {
 		t.Error("an account waits for the count of another")
 	}
-	r.finish("acme", l, 4, nil, now)
-	<-l.done
+	r.Finish("acme", l, 4, nil, now)
+	<-l.Done
 	got := 0
 	for range 5 {
-		if r.take("acme", now) {
+		if r.Take("acme", now) {
 			got++
 		}
 	}
 	if got != 3 {
 		t.Errorf("there were 4 left, and %d besides the one that counted", got)
 	}
-	if _, mine := r.join("acme"); !mine {
+	if _, mine := r.Join("acme"); !mine {
 		t.Error("a finished count is waited for")
 	}
 }

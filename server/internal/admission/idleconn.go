@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"container/list"
@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// idleConnLimiter tracks idle connections: anonymous ones that have not sent a full request, and
+// IdleConnLimiter tracks idle connections: anonymous ones that have not sent a full request, and
 // keep-alive connections of known clients between two requests. Each class has its own queue, so
 // anonymous connections cannot evict those of known clients. Connections with an active request are
 // not tracked here; other limits apply to them.
-type idleConnLimiter struct {
+type IdleConnLimiter struct {
 	onEvict func(known bool) // called after a connection was evicted
 
 	mu               sync.Mutex
@@ -35,7 +35,7 @@ const idleGrace = time.Second
 // trackedConn is a connection with its idle state.
 type trackedConn struct {
 	net.Conn
-	limiter *idleConnLimiter
+	limiter *IdleConnLimiter
 
 	// The fields below are guarded by the limiter's mutex.
 	known     bool          // an authenticated request arrived on it
@@ -44,12 +44,10 @@ type trackedConn struct {
 	closed    bool
 }
 
-// LimitIdleConns returns a listener that bounds idle connections. Anonymous connections are limited
-// to [Limits.IdleConns], and to a quarter of the process's file limit; known clients have twice as
-// many. Without it, clients that connect and stay silent can exhaust memory and file descriptors.
-// Use it with a listener of plain connections that h serves with Serve or ServeTLS and with s as
-// its handler. Set ConnContext and ConnState of h before the call, not after.
-func (s *Server) LimitIdleConns(h *http.Server, l net.Listener) net.Listener {
+// Listener returns a listener that bounds idle connections. Use it with a listener of plain
+// connections that h serves with Serve or ServeTLS. Set ConnContext and ConnState of h before the
+// call, not after.
+func (l *IdleConnLimiter) Listener(h *http.Server, inner net.Listener) net.Listener {
 	before, state := h.ConnContext, h.ConnState
 	h.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		if before != nil {
@@ -71,7 +69,7 @@ func (s *Server) LimitIdleConns(h *http.Server, l net.Listener) net.Listener {
 			g.limiter.markIdle(g)
 		}
 	}
-	return idleLimitListener{l, &s.idleConns}
+	return idleLimitListener{inner, l}
 }
 
 // trackedConnOf returns nil for a connection that the limiter did not accept.
@@ -85,15 +83,15 @@ func trackedConnOf(conn net.Conn) *trackedConn {
 
 type trackedConnKey struct{}
 
-// trackedConnFrom returns the connection of a request; nil if the limiter did not accept it.
-func trackedConnFrom(ctx context.Context) *trackedConn {
+// TrackedConnFrom returns the connection of a request; nil if the limiter did not accept it.
+func TrackedConnFrom(ctx context.Context) *trackedConn {
 	g, _ := ctx.Value(trackedConnKey{}).(*trackedConn)
 	return g
 }
 
-// configure sets the queue sizes. Some file descriptors are reserved for active connections and for
+// Configure sets the queue sizes. Some file descriptors are reserved for active connections and for
 // the store.
-func (l *idleConnLimiter) configure(silent int, dismissed func(known bool)) {
+func (l *IdleConnLimiter) Configure(silent int, dismissed func(known bool)) {
 	silent = max(1, silent)
 	if files, known := maxOpenFiles(); known {
 		silent = int(min(uint64(silent), max(1, files/4)))
@@ -101,22 +99,10 @@ func (l *idleConnLimiter) configure(silent int, dismissed func(known bool)) {
 	l.anonymous.limit, l.known.limit, l.onEvict = silent, 2*silent, dismissed
 }
 
-// connEvicted counts and logs an eviction.
-func (s *Server) connEvicted(known bool) {
-	client := "anonymous"
-	if known {
-		client = "known"
-	}
-	s.metrics.evictions.WithLabelValues(client).Inc()
-	if left, ok := s.evictionLog.Allow(); ok {
-		s.config.Log.Warn("idle connection evicted", "client", client, "suppressed", left)
-	}
-}
-
 // idleLimitListener is a listener whose connections start in the limiter.
 type idleLimitListener struct {
 	net.Listener
-	limiter *idleConnLimiter
+	limiter *IdleConnLimiter
 }
 
 // Accept waits for the next connection.
@@ -131,7 +117,7 @@ func (g idleLimitListener) Accept() (net.Conn, error) {
 }
 
 // markIdle queues an idle connection, and evicts another one if the queue is full.
-func (l *idleConnLimiter) markIdle(g *trackedConn) {
+func (l *IdleConnLimiter) markIdle(g *trackedConn) {
 	l.mu.Lock()
 	if g.element != nil || g.closed {
 		l.mu.Unlock()
@@ -148,7 +134,7 @@ func (l *idleConnLimiter) markIdle(g *trackedConn) {
 	}
 }
 
-func (l *idleConnLimiter) queueOf(g *trackedConn) *idleQueue {
+func (l *IdleConnLimiter) queueOf(g *trackedConn) *idleQueue {
 	if g.known {
 		return &l.known
 	}
@@ -166,8 +152,8 @@ func (b *idleQueue) evict(now time.Time) *trackedConn {
 	return g
 }
 
-// size returns the number of idle connections of a class.
-func (l *idleConnLimiter) size(known bool) int {
+// Size returns the number of idle connections of a class.
+func (l *IdleConnLimiter) Size(known bool) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queueOf(&trackedConn{known: known}).conns.Len()
@@ -188,9 +174,9 @@ func (g *trackedConn) markActive() {
 	g.remove()
 }
 
-// alive reports whether the connection is still open. A request on an evicted connection is not
+// Alive reports whether the connection is still open. A request on an evicted connection is not
 // executed, because the client could not read the response.
-func (g *trackedConn) alive() bool {
+func (g *trackedConn) Alive() bool {
 	if g == nil {
 		return true
 	}
@@ -199,9 +185,9 @@ func (g *trackedConn) alive() bool {
 	return !g.closed
 }
 
-// markKnown marks the connection as one of a known client. A connection that is already idle had
+// MarkKnown marks the connection as one of a known client. A connection that is already idle had
 // its request cancelled; it is marked with its next request.
-func (g *trackedConn) markKnown() {
+func (g *trackedConn) MarkKnown() {
 	if g == nil {
 		return
 	}

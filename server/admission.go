@@ -1,97 +1,62 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
-	"sync"
+	"github.com/fermata-go/fermata/server/internal/admission"
+	"net"
+	"net/http"
 	"time"
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
 )
 
-// quotaCache caches how many runs each account may still start. Counting open requests and active
-// runs is most expensive when there are many. So a count is used for a second, and for a share of
-// the starts that it leaves; near the limit every start is counted. At most one count per account
-// runs at a time and serves all concurrent callers.
-type quotaCache struct {
-	mu       sync.Mutex
-	accounts map[string]quota
-	counts   map[string]*quotaCount // by account
+// LimitIdleConns returns a listener that bounds idle connections. Anonymous connections are limited
+// to [Limits.IdleConns], and to a quarter of the process's file limit; known clients have twice as
+// many. Without it, clients that connect and stay silent can exhaust memory and file descriptors.
+// Use it with a listener of plain connections that h serves with Serve or ServeTLS and with s as
+// its handler. Set ConnContext and ConnState of h before the call, not after.
+func (s *Server) LimitIdleConns(h *http.Server, l net.Listener) net.Listener {
+	return s.idleConns.Listener(h, l)
 }
 
-// quota is the number of starts an account has left before the next count, and its expiry.
-type quota struct {
-	remaining int
-	expires   time.Time
-}
-
-// quotaCount is a running count.
-type quotaCount struct {
-	done    chan struct{}
-	waiting int
-	err     error // why no start is possible, or why the count failed; set when done
-}
-
-const (
-	// quotaTTL is how long a count is used.
-	quotaTTL = time.Second
-	// quotaShare is the share of the remaining starts that one count gives out: other replicas give
-	// out theirs, and a run may create more than one request.
-	quotaShare = 8
-	// quotaCacheSize is how many accounts are cached before expired entries are removed.
-	quotaCacheSize = 1000
-)
-
-// take uses one of the remaining starts, and reports whether there was one.
-func (r *quotaCache) take(account string, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	left := r.accounts[account]
-	if left.remaining <= 0 || !now.Before(left.expires) {
-		return false
+// connEvicted counts and logs an eviction.
+func (s *Server) connEvicted(known bool) {
+	client := "anonymous"
+	if known {
+		client = "known"
 	}
-	left.remaining--
-	r.accounts[account] = left
-	return true
+	s.metrics.evictions.WithLabelValues(client).Inc()
+	if left, ok := s.evictionLog.Allow(); ok {
+		s.config.Log.Warn("idle connection evicted", "client", client, "suppressed", left)
+	}
 }
 
-// join returns the running count of an account, or begins one.
-func (r *quotaCache) join(account string) (l *quotaCount, mine bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if l := r.counts[account]; l != nil {
-		l.waiting++
-		return l, false
+// credentialOf returns the credential of a request: its token or, without one, its session.
+func (s *Server) credentialOf(r *http.Request) admission.CredentialHash {
+	if token := cmp.Or(bearerToken(r), r.Header.Get("Authorization")); token != "" {
+		return sha256.Sum256([]byte(token))
 	}
-	if r.counts == nil {
-		r.counts = make(map[string]*quotaCount)
-	}
-	l = &quotaCount{done: make(chan struct{})}
-	r.counts[account] = l
-	return l, true
-}
-
-// finish ends a count that found space for more starts. It serves the caller, the waiting callers,
-// and caches a share of the remaining starts.
-func (r *quotaCache) finish(account string, l *quotaCount, more int, err error, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	defer close(l.done)
-	delete(r.counts, account)
-	if l.err = err; err != nil {
-		return
-	}
-	if r.accounts == nil || len(r.accounts) >= quotaCacheSize {
-		kept := make(map[string]quota)
-		for account, left := range r.accounts {
-			if now.Before(left.expires) {
-				kept[account] = left
-			}
+	if s.sessions != nil {
+		if c, err := r.Cookie(s.sessions.cookieName(r, sessionCookie)); err == nil {
+			return sha256.Sum256([]byte(c.Value))
 		}
-		r.accounts = kept
 	}
-	r.accounts[account] = quota{remaining: max(more/quotaShare, min(more-1, l.waiting)), expires: now.Add(quotaTTL)}
+	return admission.CredentialHash{}
+}
+
+// heavyRead acquires a heavy-read permit for the caller.
+func (s *Server) heavyRead(ctx context.Context) (done func(), err error) {
+	done, again := s.heavyReads.Acquire(ctx, principalOf(ctx).Account)
+	if done == nil {
+		p := overloaded("too many history reads are running for this account or for others; retry after the Retry-After delay")
+		p.retryAfter, p.limit = again, "heavy_reads"
+		return nil, p
+	}
+	return done, nil
 }
 
 // checkStartQuota rejects a start if the account has too many open requests or active runs.
@@ -108,17 +73,17 @@ func (s *Server) checkStartQuota(ctx context.Context, request executor.RunReques
 
 // takeStart uses one start of the quota of an account, and counts it if necessary.
 func (s *Server) takeStart(ctx context.Context, account string) error {
-	for !s.quotas.take(account, time.Now()) {
-		l, mine := s.quotas.join(account)
+	for !s.quotas.Take(account, time.Now()) {
+		l, mine := s.quotas.Join(account)
 		if mine {
 			return s.countQuota(ctx, account, l)
 		}
 		select {
-		case <-l.done:
+		case <-l.Done:
 		case <-ctx.Done():
 			return problemOf(ctx.Err())
 		}
-		if p, ok := errors.AsType[*Problem](l.err); ok && p.limit != "" {
+		if p, ok := errors.AsType[*Problem](l.Err); ok && p.limit != "" {
 			return p // otherwise the count failed for its caller, who may have disconnected
 		}
 	}
@@ -126,9 +91,9 @@ func (s *Server) takeStart(ctx context.Context, account string) error {
 }
 
 // countQuota counts for all waiting callers. If it panics, they count for themselves.
-func (s *Server) countQuota(ctx context.Context, account string, l *quotaCount) (err error) {
+func (s *Server) countQuota(ctx context.Context, account string, l *admission.QuotaCount) (err error) {
 	more, err := 0, errQuotaUnknown
-	defer func() { s.quotas.finish(account, l, more, err, time.Now()) }()
+	defer func() { s.quotas.Finish(account, l, more, err, time.Now()) }()
 	more, err = s.remainingStarts(ctx, account)
 	return err
 }

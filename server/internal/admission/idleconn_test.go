@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"fmt"
@@ -38,8 +38,8 @@ func TestIdleConnLimiter_LeavesFileDescriptors(t *testing.T) {
 		files = 4 << 40
 	}
 	for silent, want := range map[int]int{1 << 40: int(min(1<<40, files/4)), 3: 3, 0: 1, -5: 1} {
-		var l idleConnLimiter
-		l.configure(silent, nil)
+		var l IdleConnLimiter
+		l.Configure(silent, nil)
 		if l.anonymous.limit != want || l.known.limit != 2*want {
 			t.Errorf("with %d there are %d and %d", silent, l.anonymous.limit, l.known.limit)
 		}
@@ -48,18 +48,18 @@ func TestIdleConnLimiter_LeavesFileDescriptors(t *testing.T) {
 
 // A closed connection that is queued would never leave the queue.
 func TestIdleConnLimiter_ClosedConnectionIsNotQueued(t *testing.T) {
-	var l idleConnLimiter
-	l.configure(8, func(bool) { t.Error("a connection is evicted") })
+	var l IdleConnLimiter
+	l.Configure(8, func(bool) { t.Error("a connection is evicted") })
 	here, there := net.Pipe()
 	defer there.Close()
 	g := &trackedConn{Conn: here, limiter: &l}
 	for _, do := range []func(){
-		func() { l.markIdle(g) }, func() { l.markIdle(g) }, g.markKnown, g.markActive, g.markActive, g.markKnown, func() { l.markIdle(g) }, func() { l.markIdle(g) }, g.markKnown, g.markActive,
+		func() { l.markIdle(g) }, func() { l.markIdle(g) }, g.MarkKnown, g.markActive, g.markActive, g.MarkKnown, func() { l.markIdle(g) }, func() { l.markIdle(g) }, g.MarkKnown, g.markActive,
 	} {
-		if do(); !g.alive() {
+		if do(); !g.Alive() {
 			t.Error("it is open, and is not alive")
 		}
-		if got := fmt.Sprint(l.size(false), l.size(true)); (g.element == nil) != (got == "0 0") || l.size(false)+l.size(true) > 1 {
+		if got := fmt.Sprint(l.Size(false), l.Size(true)); (g.element == nil) != (got == "0 0") || l.Size(false)+l.Size(true) > 1 {
 			t.Errorf("%s are there", got)
 		}
 	}
@@ -67,7 +67,7 @@ func TestIdleConnLimiter_ClosedConnectionIsNotQueued(t *testing.T) {
 		t.Error(err)
 	}
 	l.markIdle(g)
-	if l.size(true)+l.size(false) != 0 || g.alive() {
+	if l.Size(true)+l.Size(false) != 0 || g.Alive() {
 		t.Error("it is queued, or alive")
 	}
 }
@@ -85,8 +85,8 @@ func (c closeHook) Close() error {
 
 // A request that arrives during the eviction is not served. (Run with the race detector.)
 func TestIdleConnLimiter_RequestDuringEviction(t *testing.T) {
-	var l idleConnLimiter
-	l.configure(1, func(known bool) {
+	var l IdleConnLimiter
+	l.Configure(1, func(known bool) {
 		if known {
 			t.Error("an anonymous connection was known when evicted")
 		}
@@ -95,16 +95,16 @@ func TestIdleConnLimiter_RequestDuringEviction(t *testing.T) {
 	first := &trackedConn{limiter: &l}
 	first.Conn = closeHook{onClose: func() {
 		asking.Go(func() {
-			if first.markActive(); first.alive() {
+			if first.markActive(); first.Alive() {
 				t.Error("the client could not read the response")
 			}
-			first.markKnown()
+			first.MarkKnown()
 		})
 	}}
 	l.markIdle(first)
 	l.markIdle(&trackedConn{limiter: &l})
 	asking.Wait()
-	if l.size(false) != 1 {
-		t.Errorf("%d sit there", l.size(false))
+	if l.Size(false) != 1 {
+		t.Errorf("%d sit there", l.Size(false))
 	}
 }

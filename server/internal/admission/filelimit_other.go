@@ -1,6 +1,6 @@
 //go:build !unix
 
-package server
+package admission
 
 // maxOpenFiles is for systems without a file limit.
 func mostFiles() (most uint64, known bool) { return 0, false }

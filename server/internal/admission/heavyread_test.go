@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 // time, and others are admitted in between.
 func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns heavyReadLimiter
+		var turns HeavyReadLimiter
 		take := func(account string, took time.Duration) (waited time.Duration) {
 			t.Helper()
 			came := time.Now()
-			done, again := turns.acquire(t.Context(), account)
+			done, again := turns.Acquire(t.Context(), account)
 			if done == nil {
 				t.Fatalf("%s gets no permit, and should retry after %s", account, again)
 			}
@@ -27,7 +27,7 @@ func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
 		}
 		refused := func(account string, want time.Duration) {
 			t.Helper()
-			if done, again := turns.acquire(t.Context(), account); done != nil || again != want {
+			if done, again := turns.Acquire(t.Context(), account); done != nil || again != want {
 				t.Fatalf("it was not paused; retry after %s", again)
 			}
 			time.Sleep(want)
@@ -39,7 +39,7 @@ func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
 		}
 		began, turned := time.Now(), time.Duration(0)
 		for time.Since(began) < time.Hour { // and continues
-			done, again := turns.acquire(t.Context(), "acme")
+			done, again := turns.Acquire(t.Context(), "acme")
 			if done == nil {
 				time.Sleep(again)
 				continue
@@ -72,12 +72,12 @@ func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
 // entry.
 func TestHeavyReadLimiter_IsFirstInFirstOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns heavyReadLimiter
-		first, _ := turns.acquire(t.Context(), "acme")
+		var turns HeavyReadLimiter
+		first, _ := turns.Acquire(t.Context(), "acme")
 		served := make(chan string, 10)
 		wait := func(name string, ctx context.Context) {
 			go func() {
-				done, _ := turns.acquire(ctx, "acme")
+				done, _ := turns.Acquire(ctx, "acme")
 				if done == nil {
 					served <- name + " is refused"
 					return
@@ -104,7 +104,7 @@ func TestHeavyReadLimiter_IsFirstInFirstOut(t *testing.T) {
 		if got := fmt.Sprint(<-served, <-served, <-served); got != "acd" {
 			t.Errorf("served: %s", got)
 		}
-		last, _ := turns.acquire(t.Context(), "acme")
+		last, _ := turns.Acquire(t.Context(), "acme")
 		wait("f", t.Context())
 		time.Sleep(heavyReadWait)
 		if got := <-served; got != "f is refused" {

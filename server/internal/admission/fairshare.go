@@ -1,8 +1,8 @@
-package server
+package admission
 
 import "time"
 
-// accountQueue is the share of one account in a [fairScheduler]. All requests without a known
+// accountQueue is the share of one account in a [FairScheduler]. All requests without a known
 // credential count as one account.
 //
 //	an account                       gets a permit
@@ -45,7 +45,7 @@ const (
 )
 
 // accountOf returns the queue of an account and notes the arrival of a request.
-func (g *fairScheduler) accountOf(account string, now time.Time) *accountQueue {
+func (g *FairScheduler) accountOf(account string, now time.Time) *accountQueue {
 	if g.accounts == nil {
 		g.accounts = make(map[string]*accountQueue)
 	}
@@ -68,7 +68,7 @@ func (g *fairScheduler) accountOf(account string, now time.Time) *accountQueue {
 }
 
 // mayAdmit reports whether an account may take a permit now.
-func (g *fairScheduler) mayAdmit(c *accountQueue, now time.Time) bool {
+func (g *FairScheduler) mayAdmit(c *accountQueue, now time.Time) bool {
 	switch {
 	case c.inUse == 0 && !c.overloaded:
 		return g.inUse < g.capacity+max(1, g.capacity/reserveShare)
@@ -86,7 +86,7 @@ func (g *fairScheduler) mayAdmit(c *accountQueue, now time.Time) bool {
 
 // mayQueue reports whether another request may wait. If too many wait, the oldest request of the
 // account with the longest queue is rejected instead, unless that is this account.
-func (g *fairScheduler) mayQueue(c *accountQueue) bool {
+func (g *FairScheduler) mayQueue(c *accountQueue) bool {
 	if g.waiting < max(1, g.capacity/normalQueue) {
 		return true
 	}
@@ -104,7 +104,7 @@ func (g *fairScheduler) mayQueue(c *accountQueue) bool {
 }
 
 // admitQueued gives free permits to queued requests.
-func (g *fairScheduler) admitQueued(now time.Time) {
+func (g *FairScheduler) admitQueued(now time.Time) {
 	for c := g.nextAccount(now); c != nil; c = g.nextAccount(now) {
 		g.take(c, now)
 		waiter := 0
@@ -116,7 +116,7 @@ func (g *fairScheduler) admitQueued(now time.Time) {
 }
 
 // nextAccount returns the waiting account that gets the next permit; nil if none may have it.
-func (g *fairScheduler) nextAccount(now time.Time) (next *accountQueue) {
+func (g *FairScheduler) nextAccount(now time.Time) (next *accountQueue) {
 	for _, c := range g.queue {
 		if !g.mayAdmit(c, now) {
 			continue
@@ -128,7 +128,7 @@ func (g *fairScheduler) nextAccount(now time.Time) (next *accountQueue) {
 	return next
 }
 
-func (g *fairScheduler) take(c *accountQueue, now time.Time) {
+func (g *FairScheduler) take(c *accountQueue, now time.Time) {
 	g.adjust(c, 1)
 	c.lastGrant = now
 	if c.overloaded {
@@ -136,9 +136,9 @@ func (g *fairScheduler) take(c *accountQueue, now time.Time) {
 	}
 }
 
-func (g *fairScheduler) giveBack(c *accountQueue) { g.adjust(c, -1) }
+func (g *FairScheduler) giveBack(c *accountQueue) { g.adjust(c, -1) }
 
-func (g *fairScheduler) adjust(c *accountQueue, places int) {
+func (g *FairScheduler) adjust(c *accountQueue, places int) {
 	if c.inUse == 0 {
 		g.activeAccounts++
 	}
@@ -153,7 +153,7 @@ func (g *fairScheduler) adjust(c *accountQueue, places int) {
 }
 
 // markOverloaded makes an account overloaded.
-func (g *fairScheduler) markOverloaded(c *accountQueue, now time.Time) {
+func (g *FairScheduler) markOverloaded(c *accountQueue, now time.Time) {
 	if c.overloaded {
 		return
 	}
@@ -165,7 +165,7 @@ func (g *fairScheduler) markOverloaded(c *accountQueue, now time.Time) {
 }
 
 // markNormal makes an account normal, permanently or on trial.
-func (g *fairScheduler) markNormal(c *accountQueue) {
+func (g *FairScheduler) markNormal(c *accountQueue) {
 	c.overloaded = false
 	g.inUseOverloaded -= c.inUse
 }
@@ -173,10 +173,10 @@ func (g *fairScheduler) markNormal(c *accountQueue) {
 // trialInterval is how long the account is overloaded before the next trial.
 func (c *accountQueue) trialInterval() time.Duration { return trialAfter << c.trials }
 
-// reassign moves a permit to the authenticated account of the request. It returns false if that
+// Reassign moves a permit to the authenticated account of the request. It returns false if that
 // account may not have the permit; then the caller must release it. Otherwise a client with a new
 // credential for each request could take all permits.
-func (l *permit) reassign(account string) bool {
+func (l *Permit) Reassign(account string) bool {
 	g := l.scheduler
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,8 +225,8 @@ func (c *recentAccounts) othersActive(account string, now time.Time) bool {
 	return now.Sub(other) < recentWindow
 }
 
-// overloadedAccounts returns the number of overloaded accounts.
-func (g *fairScheduler) overloadedAccounts() (count int) {
+// OverloadedAccounts returns the number of overloaded accounts.
+func (g *FairScheduler) OverloadedAccounts() (count int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()

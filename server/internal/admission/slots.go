@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"sync"
@@ -7,7 +7,7 @@ import (
 
 // slotLimiter limits how many requests are in flight, or how many event streams are open. It has no
 // queue: a client that is rejected at once can try another replica. Accounts share the slots as in
-// a [fairScheduler]: an account that is alone may take all slots, an account among others leaves
+// a [FairScheduler]: an account that is alone may take all slots, an account among others leaves
 // some free, and an account without any slot gets one even if all are in use.
 type slotLimiter struct {
 	capacity int
@@ -21,8 +21,8 @@ type slotLimiter struct {
 // slotShare limits an account among others to this multiple of the free slots.
 const slotShare = 4
 
-// slot is one unit of a slotLimiter.
-type slot struct {
+// Slot is one unit of a slotLimiter.
+type Slot struct {
 	limiter *slotLimiter
 	account string
 }
@@ -31,8 +31,8 @@ func newSlotLimiter(places int) *slotLimiter {
 	return &slotLimiter{capacity: places, perAccount: make(map[string]int)}
 }
 
-// acquire returns a slot for an account, or false if there is none.
-func (h *slotLimiter) acquire(account string) (*slot, bool) {
+// Acquire returns a slot for an account, or false if there is none.
+func (h *slotLimiter) Acquire(account string) (*Slot, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -41,7 +41,7 @@ func (h *slotLimiter) acquire(account string) (*slot, bool) {
 		return nil, false
 	}
 	h.adjust(account, 1)
-	return &slot{limiter: h, account: account}, true
+	return &Slot{limiter: h, account: account}, true
 }
 
 // mayAdmit reports whether an account may take a slot now.
@@ -61,8 +61,8 @@ func (h *slotLimiter) adjust(account string, places int) {
 	}
 }
 
-// reassign moves a slot to the authenticated account of the request, as [permit.reassign] does.
-func (s *slot) reassign(account string) bool {
+// Reassign moves a slot to the authenticated account of the request, as [permit.reassign] does.
+func (s *Slot) Reassign(account string) bool {
 	h := s.limiter
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,9 +80,23 @@ func (s *slot) reassign(account string) bool {
 	return ok
 }
 
-// release frees the slot.
-func (s *slot) release() {
+// Release frees the slot.
+func (s *Slot) Release() {
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
 	s.limiter.adjust(s.account, -1)
+}
+
+// Total returns how many slots are in use.
+func (h *slotLimiter) Total() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.inUse
+}
+
+// Held returns how many slots an account uses.
+func (h *slotLimiter) Held(account string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.perAccount[account]
 }

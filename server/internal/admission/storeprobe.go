@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"context"
@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// storeProbe checks whether the store answers quickly. Concurrent and immediately following callers
+// StoreProbe checks whether the store answers quickly. Concurrent and immediately following callers
 // share one result.
-type storeProbe struct {
-	check func(context.Context) error
+type StoreProbe struct {
+	Check func(context.Context) error
 
 	mu        sync.Mutex
 	checkedAt time.Time
@@ -23,7 +23,7 @@ const (
 	probeTTL = 20 * time.Millisecond
 )
 
-func (p *storeProbe) ok() bool {
+func (p *StoreProbe) OK() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.checkedAt) < probeTTL {
@@ -31,7 +31,7 @@ func (p *storeProbe) ok() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fastStore)
 	defer cancel()
-	p.fast = p.check(ctx) == nil && ctx.Err() == nil
+	p.fast = p.Check(ctx) == nil && ctx.Err() == nil
 	p.checkedAt = time.Now()
 	return p.fast
 }

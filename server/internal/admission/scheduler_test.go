@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // schedulerTest is a scheduler with simulated requests, in a synctest bubble.
 type schedulerTest struct {
 	*testing.T
-	fairScheduler
+	FairScheduler
 	storeFast atomic.Bool // whether the store is fast
 }
 
@@ -32,11 +32,11 @@ func (g *schedulerTest) acquire(ctx context.Context) (leave func(), ok bool) {
 }
 
 func (g *schedulerTest) acquireFor(ctx context.Context, account string) (leave func(), ok bool) {
-	l, ok := g.fairScheduler.acquire(ctx, account)
+	l, ok := g.FairScheduler.Acquire(ctx, account)
 	if !ok {
 		return nil, false
 	}
-	return l.release, true
+	return l.Release, true
 }
 
 // isOverloaded reports whether the account is overloaded.
@@ -96,7 +96,7 @@ func (g *schedulerTest) overload(leave []func()) (rest []func()) {
 	if !g.isOverloaded() {
 		g.Fatal("it is not overloaded")
 	}
-	for working, _ := g.load(); working < g.capacity; working++ {
+	for working, _ := g.Load(); working < g.capacity; working++ {
 		l, _ := g.acquire(g.Context())
 		leave = append(leave, l)
 	}
@@ -205,7 +205,7 @@ func TestScheduler_CancelledRequestGetsNoPermit(t *testing.T) {
 			g.Errorf("%+v", got)
 		}
 		leave[0]()
-		if working, waiting := g.load(); working != 0 || waiting != 0 {
+		if working, waiting := g.Load(); working != 0 || waiting != 0 {
 			g.Errorf("%d have a permit and %d wait", working, waiting)
 		}
 	})
@@ -223,7 +223,7 @@ func TestScheduler_ExpiredPermitIsReused(t *testing.T) {
 		for _, leave := range slow {
 			leave() // a permit is released once
 		}
-		if working, _ := g.load(); working != 1 {
+		if working, _ := g.Load(); working != 1 {
 			g.Errorf("%d work", working)
 		}
 	})
@@ -239,13 +239,13 @@ func TestScheduler_PermitIsKeptWhileStoreIsSlow(t *testing.T) {
 		}
 		g.storeFast.Store(true)
 		time.Sleep(2 * normalPermit)
-		if working, _ := g.load(); working != 0 {
+		if working, _ := g.Load(); working != 0 {
 			g.Errorf("the store is fast again, and %d permits are not released", working)
 		}
 		for _, leave := range slow {
 			leave()
 		}
-		if working, _ := g.load(); working != 0 {
+		if working, _ := g.Load(); working != 0 {
 			g.Errorf("%d work", working)
 		}
 	})
@@ -255,13 +255,13 @@ func TestScheduler_PermitIsKeptWhileStoreIsSlow(t *testing.T) {
 func TestStoreProbe_ConcurrentCallersShareOneResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, takes := 0, time.Duration(0)
-		p := &storeProbe{check: func(context.Context) error { asked++; time.Sleep(takes); return nil }}
-		first, second := p.ok(), p.ok()
+		p := &StoreProbe{Check: func(context.Context) error { asked++; time.Sleep(takes); return nil }}
+		first, second := p.OK(), p.OK()
 		if !first || !second || asked != 1 {
 			t.Errorf("it was checked %d times", asked)
 		}
 		time.Sleep(probeTTL)
-		if takes = fastStore + 1; p.ok() || asked != 2 {
+		if takes = fastStore + 1; p.OK() || asked != 2 {
 			t.Errorf("%v is fast; checked %d times", takes, asked)
 		}
 	})
@@ -289,14 +289,14 @@ func TestScheduler_ShortStallDoesNotOverload(t *testing.T) {
 				defer func() { done <- struct{}{} }()
 				time.Sleep(time.Duration(i) * 197 * time.Microsecond)
 				for time.Now().Before(end) {
-					l, ok := g.fairScheduler.acquire(g.Context(), "big")
+					l, ok := g.FairScheduler.Acquire(g.Context(), "big")
 					if !ok {
 						time.Sleep(100 * time.Millisecond)
 						continue
 					}
 					served[min(39, int(time.Since(begin)/time.Second))].Add(1)
 					time.Sleep(5*time.Millisecond + max(0, time.Until(time.Unix(0, stalled.Load()))))
-					l.release()
+					l.Release()
 					time.Sleep(5 * time.Millisecond)
 				}
 			}()
@@ -339,20 +339,20 @@ func (g *schedulerTest) randomLoad(r *rand.Rand) {
 	upTo := func(n int) time.Duration { return time.Duration(r.IntN(n)) * time.Millisecond }
 	ctx, cancel := context.WithTimeout(g.Context(), upTo(300))
 	defer cancel()
-	if l, ok := g.fairScheduler.acquire(ctx, names[min(r.IntN(5), 3)]); ok {
+	if l, ok := g.FairScheduler.Acquire(ctx, names[min(r.IntN(5), 3)]); ok {
 		for range r.IntN(3) {
 			time.Sleep(upTo(10))
-			l.reassign(names[r.IntN(4)])
+			l.Reassign(names[r.IntN(4)])
 		}
 		time.Sleep(upTo([]int{10, 10, 10, 600}[r.IntN(4)]))
 		if r.IntN(4) == 0 {
 			go l.expire()
 		}
 		if r.IntN(10) == 0 {
-			go l.reassign(names[r.IntN(4)])
+			go l.Reassign(names[r.IntN(4)])
 		}
-		l.release()
-		l.release()
+		l.Release()
+		l.Release()
 	}
 	if r.IntN(30) == 0 {
 		g.storeFast.Store(r.IntN(2) == 0)

@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fairScheduler limits how many requests execute at the same time to what the machine and its store
+// FairScheduler limits how many requests execute at the same time to what the machine and its store
 // can handle. More would not finish sooner and would cost more each. Requests without a permit wait
 // briefly or are rejected. Permits are shared between accounts so that no account slows down
 // others; see fairshare.go.
@@ -28,7 +28,7 @@ import (
 // mostly a model, or the store. If the store is fast, the permit goes to the next request. If the
 // store is slow, the request keeps its permit, because another request would only make the store
 // slower.
-type fairScheduler struct {
+type FairScheduler struct {
 	capacity int
 	// overloadedCapacity is how many requests are enough to keep the machine busy.
 	overloadedCapacity int
@@ -83,20 +83,20 @@ const (
 	overloadedQueue = 8
 )
 
-// acquire returns a permit for a request of an account, perhaps after waiting. It returns false if
+// Acquire returns a permit for a request of an account, perhaps after waiting. It returns false if
 // there is none, or if ctx ends.
-func (g *fairScheduler) acquire(ctx context.Context, account string) (*permit, bool) {
+func (g *FairScheduler) Acquire(ctx context.Context, account string) (*Permit, bool) {
 	c, w, patience := g.tryAcquire(account, time.Now())
 	if w != nil && !g.wait(ctx, c, w, patience) || c == nil {
 		return nil, false
 	}
-	l := &permit{scheduler: g, account: c, duration: g.permitDuration(c)}
+	l := &Permit{scheduler: g, account: c, duration: g.permitDuration(c)}
 	l.timer = time.AfterFunc(l.duration, l.expire)
 	return l, true
 }
 
 // tryAcquire takes a permit, or queues the request, or rejects it: then it returns no account.
-func (g *fairScheduler) tryAcquire(account string, now time.Time) (c *accountQueue, w *queuedRequest, patience time.Duration) {
+func (g *FairScheduler) tryAcquire(account string, now time.Time) (c *accountQueue, w *queuedRequest, patience time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c = g.accountOf(account, now)
@@ -133,7 +133,7 @@ func (g *fairScheduler) tryAcquire(account string, now time.Time) (c *accountQue
 }
 
 // wait blocks until a queued request is admitted, rejected or cancelled.
-func (g *fairScheduler) wait(ctx context.Context, c *accountQueue, w *queuedRequest, patience time.Duration) (in bool) {
+func (g *FairScheduler) wait(ctx context.Context, c *accountQueue, w *queuedRequest, patience time.Duration) (in bool) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -151,7 +151,7 @@ func (g *fairScheduler) wait(ctx context.Context, c *accountQueue, w *queuedRequ
 }
 
 // permitDuration returns how long a permit is valid.
-func (g *fairScheduler) permitDuration(c *accountQueue) time.Duration {
+func (g *FairScheduler) permitDuration(c *accountQueue) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -163,8 +163,8 @@ func (g *fairScheduler) permitDuration(c *accountQueue) time.Duration {
 	return overloadedPermit
 }
 
-// release frees the permit of a request that is done, or whose permit has expired.
-func (g *fairScheduler) release(l *permit, done bool) {
+// Release frees the permit of a request that is done, or whose permit has expired.
+func (g *FairScheduler) release(l *Permit, done bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c, now := l.account, time.Now()
@@ -180,14 +180,14 @@ func (g *fairScheduler) release(l *permit, done bool) {
 }
 
 // rejectOverdue rejects queued requests that have waited longer than an overloaded account allows.
-func (g *fairScheduler) rejectOverdue(c *accountQueue, now time.Time) {
+func (g *FairScheduler) rejectOverdue(c *accountQueue, now time.Time) {
 	for len(c.waiting) > 0 && now.Sub(c.waiting[0].arrived) >= overloadedWait {
 		g.dequeue(c, 0, false)
 	}
 }
 
 // dequeue removes a request from the queue: it is admitted or rejected.
-func (g *fairScheduler) dequeue(c *accountQueue, waiter int, in bool) {
+func (g *FairScheduler) dequeue(c *accountQueue, waiter int, in bool) {
 	c.waiting[waiter].admitted <- in
 	c.waiting = slices.Delete(c.waiting, waiter, waiter+1)
 	g.waiting--
@@ -196,23 +196,23 @@ func (g *fairScheduler) dequeue(c *accountQueue, waiter int, in bool) {
 	}
 }
 
-// permit allows one request to execute.
-type permit struct {
-	scheduler *fairScheduler
+// Permit allows one request to execute.
+type Permit struct {
+	scheduler *FairScheduler
 	account   *accountQueue // guarded by the scheduler's lock
 	duration  time.Duration
 	timer     *time.Timer
 	released  atomic.Bool
 }
 
-// release frees the permit.
-func (l *permit) release() {
+// Release frees the permit.
+func (l *Permit) Release() {
 	l.timer.Stop()
 	l.end(true)
 }
 
 // expire frees the permit, unless the store is slow: then it is extended.
-func (l *permit) expire() {
+func (l *Permit) expire() {
 	switch {
 	case l.released.Load():
 	case l.scheduler.storeIsFast():
@@ -223,14 +223,14 @@ func (l *permit) expire() {
 }
 
 // end frees the permit, once.
-func (l *permit) end(done bool) {
+func (l *Permit) end(done bool) {
 	if l.released.CompareAndSwap(false, true) {
 		l.scheduler.release(l, done)
 	}
 }
 
-// load returns how many requests have a permit, and how many wait for one.
-func (g *fairScheduler) load() (working, waiting int) {
+// Load returns how many requests have a permit, and how many wait for one.
+func (g *FairScheduler) Load() (working, waiting int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.inUse, g.waiting

@@ -1,8 +1,6 @@
-package server
+package admission
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -44,7 +42,7 @@ func TestScheduler_AccountWithoutPermitUsesReserve(t *testing.T) {
 				g.Errorf("%s: %+v", account, got)
 			}
 		}
-		if working, _ := g.load(); working != 16+16/reserveShare {
+		if working, _ := g.Load(); working != 16+16/reserveShare {
 			g.Errorf("%d work", working)
 		}
 		if got := <-g.arriveFor(g.Context(), "d"); got.in || got.after != normalWait {
@@ -171,13 +169,13 @@ func TestScheduler_OverloadedAccountAmongOthersIsRestricted(t *testing.T) {
 // An overloaded account that is alone has all permits.
 func TestScheduler_OverloadedAccountAloneUsesAllPermits(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
-		if got := g.overloadedAccounts(); got != 0 {
+		if got := g.OverloadedAccounts(); got != 0 {
 			g.Errorf("%d accounts are overloaded before there is any", got)
 		}
 		for _, l := range g.overload(g.fill()) {
 			l()
 		}
-		if got := g.overloadedAccounts(); got != 1 {
+		if got := g.OverloadedAccounts(); got != 1 {
 			g.Errorf("%d accounts are overloaded, not one", got)
 		}
 		if got := len(g.acquireAll("acme")); got != 16 {
@@ -204,8 +202,8 @@ func TestScheduler_OverloadedAccountsShareRestrictedPermits(t *testing.T) {
 // Of two overloaded accounts, the one that sends fewer requests also gets its share.
 func TestScheduler_FrequentAccountDoesNotStarveOthers(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
-		calm, _ := g.fairScheduler.acquire(g.Context(), "calm")
-		defer calm.release()
+		calm, _ := g.FairScheduler.Acquire(g.Context(), "calm")
+		defer calm.Release()
 		g.mu.Lock()
 		for _, account := range []string{"often", "seldom"} {
 			c := g.accountOf(account, time.Now())
@@ -219,10 +217,10 @@ func TestScheduler_FrequentAccountDoesNotStarveOthers(t *testing.T) {
 		come := func(account string, pause time.Duration) {
 			for time.Now().Before(end) {
 				go func() {
-					if l, ok := g.fairScheduler.acquire(g.Context(), account); ok {
+					if l, ok := g.FairScheduler.Acquire(g.Context(), account); ok {
 						served[account].Add(1)
 						time.Sleep(time.Millisecond)
-						l.release()
+						l.Release()
 					}
 				}()
 				time.Sleep(pause)
@@ -269,7 +267,7 @@ func TestScheduler_ShortQueueDisplacesLongQueue(t *testing.T) {
 		if got := <-few; got.after != normalWait {
 			g.Errorf("the request that displaced it: %+v", got)
 		}
-		if _, waiting := g.load(); waiting != 0 || len(g.queue) != 0 {
+		if _, waiting := g.Load(); waiting != 0 || len(g.queue) != 0 {
 			g.Errorf("%d wait, of %d accounts", waiting, len(g.queue))
 		}
 	})
@@ -295,12 +293,12 @@ func TestScheduler_AnonymousArrivalsGainNoExtraPermits(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		g.arriveAndLeave("b")
 		for range 20 {
-			l, ok := g.fairScheduler.acquire(g.Context(), anonymousAccount)
+			l, ok := g.FairScheduler.Acquire(g.Context(), anonymousAccount)
 			if !ok {
 				break
 			}
-			if !l.reassign("noisy") {
-				l.release()
+			if !l.Reassign("noisy") {
+				l.Release()
 			}
 		}
 		if got := <-g.arriveFor(g.Context(), "b"); !got.in {
@@ -312,16 +310,16 @@ func TestScheduler_AnonymousArrivalsGainNoExtraPermits(t *testing.T) {
 // After authentication a permit counts for the account, not for anonymous requests.
 func TestScheduler_PermitIsReassignedAfterAuthentication(t *testing.T) {
 	withScheduler(t, 2, false, func(g *schedulerTest) {
-		l, ok := g.fairScheduler.acquire(g.Context(), anonymousAccount)
+		l, ok := g.FairScheduler.Acquire(g.Context(), anonymousAccount)
 		if !ok {
 			g.Fatal("there is no permit")
 		}
-		l.reassign("acme")
+		l.Reassign("acme")
 		if of := [2]int{g.accounts["acme"].inUse, g.accounts[anonymousAccount].inUse}; of != [2]int{1, 0} || g.inUse != 1 {
 			g.Errorf("acme and anonymous have %v, and %d are in use", of, g.inUse)
 		}
-		l.release()
-		l.reassign("b") // it was released
+		l.Release()
+		l.Reassign("b") // it was released
 		if g.accounts["acme"].inUse != 0 || g.accounts["b"].inUse != 0 || g.inUse != 0 {
 			g.Error("a permit is left")
 		}
@@ -360,8 +358,8 @@ func TestScheduler_ForgetsInactiveAccounts(t *testing.T) {
 
 // The slots are full for the account with most, and not for one with none.
 func TestSlotLimiter_OneAccountCannotTakeAllSlots(t *testing.T) {
-	fill := func(h *slotLimiter, account string) (taken []*slot) {
-		for s, ok := h.acquire(account); ok; s, ok = h.acquire(account) {
+	fill := func(h *slotLimiter, account string) (taken []*Slot) {
+		for s, ok := h.Acquire(account); ok; s, ok = h.Acquire(account) {
 			taken = append(taken, s)
 		}
 		return taken
@@ -371,18 +369,18 @@ func TestSlotLimiter_OneAccountCannotTakeAllSlots(t *testing.T) {
 		t.Errorf("alone it takes %d of 20", got)
 	}
 	for account, want := range map[string]bool{"acme": false, "b": true} {
-		if _, ok := alone.acquire(account); ok != want {
+		if _, ok := alone.Acquire(account); ok != want {
 			t.Errorf("all are in use; %s is admitted: %t", account, ok)
 		}
 	}
 	shared := newSlotLimiter(20)
-	b, _ := shared.acquire("b")
+	b, _ := shared.Acquire("b")
 	held := fill(shared, "acme")
 	if more := fill(shared, "b"); len(held) != 16 || len(more) != 3 {
 		t.Errorf("with another that has one it takes %d of 19; the other gets %d more", len(held), len(more))
 	}
-	for _, s := range slices.Concat(held, []*slot{b}) {
-		s.release()
+	for _, s := range slices.Concat(held, []*Slot{b}) {
+		s.Release()
 	}
 	if shared.inUse != 3 || len(shared.perAccount) != 1 {
 		t.Errorf("%d are in use, by %v", shared.inUse, shared.perAccount)
@@ -391,12 +389,12 @@ func TestSlotLimiter_OneAccountCannotTakeAllSlots(t *testing.T) {
 
 func TestSlotLimiter_SlotIsReassignedAfterAuthentication(t *testing.T) {
 	h := newSlotLimiter(2)
-	s, _ := h.acquire(anonymousAccount)
-	s.reassign("acme")
+	s, _ := h.Acquire(anonymousAccount)
+	s.Reassign("acme")
 	if h.perAccount["acme"] != 1 || h.perAccount[anonymousAccount] != 0 || !h.recent.othersActive("b", time.Now()) {
 		t.Errorf("%v", h.perAccount)
 	}
-	s.release()
+	s.Release()
 	if h.inUse != 0 || len(h.perAccount) != 0 {
 		t.Errorf("%d are in use, by %v", h.inUse, h.perAccount)
 	}
@@ -404,38 +402,15 @@ func TestSlotLimiter_SlotIsReassignedAfterAuthentication(t *testing.T) {
 
 func TestSlotLimiter_AnonymousArrivalsGainNoExtraSlots(t *testing.T) {
 	h := newSlotLimiter(16)
-	s, _ := h.acquire("b")
-	s.release()
+	s, _ := h.Acquire("b")
+	s.Release()
 	for range 20 {
-		if s, ok := h.acquire(anonymousAccount); ok && !s.reassign("noisy") {
-			s.release()
+		if s, ok := h.Acquire(anonymousAccount); ok && !s.Reassign("noisy") {
+			s.Release()
 		}
 	}
-	if _, ok := h.acquire("b"); !ok {
+	if _, ok := h.Acquire("b"); !ok {
 		t.Errorf("noisy has %d of 16, and b gets none", h.perAccount["noisy"])
-	}
-}
-
-// The credential of a request is its token, or else its session; a request without one is
-// anonymous.
-func TestCredentialCache_UsesTokenOrSession(t *testing.T) {
-	with := func(header, value string) *http.Request {
-		r := httptest.NewRequest("GET", "/", nil)
-		r.Header.Add(header, value)
-		return r
-	}
-	keysOnly, both := new(Server), &Server{sessions: new(sessionManager)}
-	token, cookie := with("Authorization", "Bearer a"), with("Cookie", sessionCookie+"=a")
-	two := with("Authorization", "Bearer a")
-	two.Header.Add("Cookie", sessionCookie+"=a")
-	if a := both.credentialOf(token); a == (credentialHash{}) || a != both.credentialOf(two) || a == both.credentialOf(with("Authorization", "Bearer b")) {
-		t.Error("two tokens are not distinguished")
-	}
-	if a := both.credentialOf(cookie); a == (credentialHash{}) || a == both.credentialOf(with("Cookie", sessionCookie+"=b")) {
-		t.Error("two sessions are not distinguished")
-	}
-	if keysOnly.credentialOf(cookie) != (credentialHash{}) || both.credentialOf(with("Cookie", "other=a")) != (credentialHash{}) {
-		t.Error("another cookie counts as a session")
 	}
 }
 
@@ -443,37 +418,25 @@ func TestCredentialCache_UsesTokenOrSession(t *testing.T) {
 // removed.
 func TestCredentialCache_IsBoundedAndRecent(t *testing.T) {
 	var h credentialCache
-	used, revoked := credentialHash{1}, credentialHash{2}
-	h.remember(used, "acme")
-	h.remember(revoked, "acme")
-	h.forget(revoked)
-	if h.account(revoked) != anonymousAccount || h.account(used) != "acme" || h.account(credentialHash{3}) != anonymousAccount {
+	used, revoked := CredentialHash{1}, CredentialHash{2}
+	h.Remember(used, "acme")
+	h.Remember(revoked, "acme")
+	h.Forget(revoked)
+	if h.Account(revoked) != anonymousAccount || h.Account(used) != "acme" || h.Account(CredentialHash{3}) != anonymousAccount {
 		t.Error("a revoked key is remembered, or a valid one is not")
 	}
 	for n := range 5 * credentialCacheSize {
-		h.remember(credentialHash{4, byte(n), byte(n >> 8), byte(n >> 16)}, "other")
-		if n%credentialCacheSize == 0 && h.account(used) != "acme" {
+		h.Remember(CredentialHash{4, byte(n), byte(n >> 8), byte(n >> 16)}, "other")
+		if n%credentialCacheSize == 0 && h.Account(used) != "acme" {
 			t.Fatalf("after %d others an entry in use is forgotten", n)
 		}
 	}
 	if got := len(h.current) + len(h.previous); got > 2*credentialCacheSize {
 		t.Errorf("%d are remembered", got)
 	}
-	h.remember(credentialHash{}, "acme")
-	if h.account(credentialHash{}) != anonymousAccount {
+	h.Remember(CredentialHash{}, "acme")
+	if h.Account(CredentialHash{}) != anonymousAccount {
 		t.Error("a request without a credential is not anonymous")
-	}
-}
-
-func TestCredentialCache_TokenSpellingIsNormalized(t *testing.T) {
-	s, seen := new(Server), make(map[credentialHash]bool)
-	for _, header := range []string{"Bearer k", "bearer k", "BEARER   k ", "Bearer \tk"} {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.Header.Set("Authorization", header)
-		seen[s.credentialOf(r)] = true
-	}
-	if len(seen) != 1 {
-		t.Errorf("it belongs to %d", len(seen))
 	}
 }
 
@@ -481,9 +444,9 @@ func TestCredentialCache_TokenSpellingIsNormalized(t *testing.T) {
 func TestCredentialCache_SharedCredentialIsAnonymous(t *testing.T) {
 	var h credentialCache
 	for _, account := range []string{"a", "a", "b", "b"} {
-		h.remember(credentialHash{1}, account)
+		h.Remember(CredentialHash{1}, account)
 	}
-	if got := h.account(credentialHash{1}); got != anonymousAccount {
+	if got := h.Account(CredentialHash{1}); got != anonymousAccount {
 		t.Errorf("it belongs to %s", got)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package admission
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// heavyReadLimiter bounds full-history reads: reports, reconciliation and policy replay. They are
+// HeavyReadLimiter bounds full-history reads: reports, reconciliation and policy replay. They are
 // CPU-bound, so the scheduler would mistake them for I/O waits and admit more. Each account has one
 // such read at a time, and the number of accounts is bounded by the processors. A read creates a
 // debt of three times its duration. An account may have some debt, so occasional reads are never
 // delayed; an account that reads continuously gets a quarter of a processor in the long run.
-type heavyReadLimiter struct {
+type HeavyReadLimiter struct {
 	mu    sync.Mutex
 	busy  map[string]bool      // accounts with an active read
 	debts map[string]time.Time // when an account's debt is paid, by account
@@ -40,12 +40,12 @@ const (
 	heavyReadMaxPause = time.Minute
 )
 
-// maxHeavyReads is how many accounts may read at the same time.
-func maxHeavyReads() int { return max(2, runtime.GOMAXPROCS(0)/2) }
+// MaxHeavyReads is how many accounts may read at the same time.
+func MaxHeavyReads() int { return max(2, runtime.GOMAXPROCS(0)/2) }
 
-// acquire waits for a read permit for an account and returns the function that releases it. Without
+// Acquire waits for a read permit for an account and returns the function that releases it. Without
 // a permit it returns after how long a retry makes sense.
-func (t *heavyReadLimiter) acquire(ctx context.Context, account string) (done func(), again time.Duration) {
+func (t *HeavyReadLimiter) Acquire(ctx context.Context, account string) (done func(), again time.Duration) {
 	w := &heavyReadWaiter{account, make(chan struct{})}
 	if !t.enqueue(w) {
 		return nil, heavyReadWait
@@ -68,7 +68,7 @@ func (t *heavyReadLimiter) acquire(ctx context.Context, account string) (done fu
 }
 
 // enqueue adds a caller to the queue, unless the queue is full.
-func (t *heavyReadLimiter) enqueue(w *heavyReadWaiter) bool {
+func (t *HeavyReadLimiter) enqueue(w *heavyReadWaiter) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	waiting := 0
@@ -87,7 +87,7 @@ func (t *heavyReadLimiter) enqueue(w *heavyReadWaiter) bool {
 
 // release returns a permit and sets the account's debt. The time of the read itself does not reduce
 // the debt.
-func (t *heavyReadLimiter) release(account string, debt time.Duration) {
+func (t *HeavyReadLimiter) release(account string, debt time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.busy, account)
@@ -102,44 +102,33 @@ func (t *heavyReadLimiter) release(account string, debt time.Duration) {
 }
 
 // debt returns how long the account is still in debt.
-func (t *heavyReadLimiter) debt(account string) time.Duration {
+func (t *HeavyReadLimiter) debt(account string) time.Duration {
 	return max(0, time.Until(t.debts[account]))
 }
 
 // pause returns how long the account must wait because its debt is too high.
-func (t *heavyReadLimiter) pause(account string) time.Duration {
+func (t *HeavyReadLimiter) pause(account string) time.Duration {
 	return t.debt(account) - heavyReadMaxDebt
 }
 
-func (t *heavyReadLimiter) afterPause() {
+func (t *HeavyReadLimiter) afterPause() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.grant()
 }
 
 // grant gives permits to waiting callers in order, and forgets accounts without debt.
-func (t *heavyReadLimiter) grant() {
+func (t *HeavyReadLimiter) grant() {
 	if t.busy == nil {
 		t.busy = make(map[string]bool)
 	}
 	maps.DeleteFunc(t.debts, func(account string, _ time.Time) bool { return t.debt(account) == 0 })
 	t.queue = slices.DeleteFunc(t.queue, func(w *heavyReadWaiter) bool {
-		if t.busy[w.account] || len(t.busy) >= maxHeavyReads() || t.pause(w.account) > 0 {
+		if t.busy[w.account] || len(t.busy) >= MaxHeavyReads() || t.pause(w.account) > 0 {
 			return false
 		}
 		t.busy[w.account] = true
 		close(w.granted)
 		return true
 	})
-}
-
-// heavyRead acquires a heavy-read permit for the caller.
-func (s *Server) heavyRead(ctx context.Context) (done func(), err error) {
-	done, again := s.heavyReads.acquire(ctx, principalOf(ctx).Account)
-	if done == nil {
-		p := overloaded("too many history reads are running for this account or for others; retry after the Retry-After delay")
-		p.retryAfter, p.limit = again, "heavy_reads"
-		return nil, p
-	}
-	return done, nil
 }

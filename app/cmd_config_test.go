@@ -29,12 +29,12 @@ func TestConfigCheck_ReportsStartupErrors(t *testing.T) {
 		"store: {redisURL: 'redis://r'}":                         "store.redisURL: the Redis cache works with PostgreSQL only",
 		"key: {file: bad.yaml}":                                  "key.file: seal: a key must have 64 hexadecimal digits",
 		"audit: {sign: {key: bad.yaml}}":                         "audit.sign.key: audit: invalid key file",
-		"audit: {sign: {key: gone/sign.key}}":                    "audit.sign.key: the directory does not exist gone",
+		"audit: {sign: {key: gone/sign.key}}":                    "audit.sign.key: no such directory gone",
 		"store: {url: 'postgres://db/x'}":                        "key.file",
 		"listen: {tls: {certFile: none.pem, keyFile: none.key}}": "listen.tls",
 		"store: {url: 'postgres://db/x'}\nkey: {file: none.key}": "key.file: the key file none.key is missing",
 		"store: {url: 'postgres://db/x'}\nkey: {file: bad.yaml}": "key.file: seal: a key must have 64 hexadecimal digits",
-		"auth: {oidc: {issuer: 'http://idp', clientID: a, redirectURL: 'https://f/signin/callback', account: a, roles: {a: admin}}}": "auth.oidc: OIDC.Issuer must be https",
+		"auth: {oidc: {issuer: 'http://idp', clientID: a, redirectURL: 'https://f/signin/callback', account: a, roles: {a: admin}}}": "auth.oidc: OIDC.Issuer must use https",
 	} {
 		file := filepath.Join(dir, "fermata.yaml")
 		if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {

@@ -20,8 +20,8 @@ func TestGrants_ErrorsExplain(t *testing.T) {
 	}{
 		{[]string{"grants", "create", id, "--for", "1h", "--uses", "3"}, exitUsage, "has not approved it"},
 		{[]string{"grants", "create", id, "--for", "0s", "--uses", "3"}, exitUsage, "at least one second"},
-		{[]string{"grants", "create", id, "--for", "1h", "--uses", "1", "--relax", "/x=nothing"}, exitUsage, "no JSON"},
-		{[]string{"grants", "create", id, "--for", "1h", "--uses", "1", "--budget", "5000"}, exitUsage, "as cost=5000"},
+		{[]string{"grants", "create", id, "--for", "1h", "--uses", "1", "--relax", "/x=nothing"}, exitUsage, "not valid JSON"},
+		{[]string{"grants", "create", id, "--for", "1h", "--uses", "1", "--budget", "5000"}, exitUsage, "for example cost=5000"},
 		{[]string{"grants", "create", id, "--for", "1h", "--uses", "1", "--budget", "cost=much"}, exitUsage, `"much" is not a non-negative integer`},
 		{[]string{"grants", "create", id, "--for", "1h", "--uses", "1", "--budget", "cents=5"}, exitUsage, "neither cost nor a JSON pointer, such as /cents"},
 		{[]string{"grants", "create", id}, exitUsage, "--for"},

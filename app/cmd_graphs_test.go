@@ -34,7 +34,7 @@ func TestGraphs_ListedAndDrawn(t *testing.T) {
 		"nothing to draw":   {[]string{"graphs", "external:request"}, exitOK, "no drawing available"},
 		"nothing to render": {[]string{"graphs", "external:request", "--as", "svg"}, exitNotFound, "no drawing available"},
 		"both":              {[]string{"graphs", "inproc:content-review", "--run", "article-7"}, exitUsage, "either"},
-		"a picture of all":  {[]string{"graphs", "--as", "svg"}, exitUsage, "which graph"},
+		"a picture of all":  {[]string{"graphs", "--as", "svg"}, exitUsage, "needs a graph"},
 		"an unknown format": {[]string{"graphs", "inproc:content-review", "--as", "png"}, exitUsage, "text"},
 	} {
 		if exit, out, errOut := call(c.args...); exit != c.exit || !strings.Contains(out+errOut, c.says) {

@@ -63,7 +63,7 @@ func (r schemaRow) text(w io.Writer) {
 		fmt.Fprintf(w, "the schema is at version %d, which is current\n", r.Version)
 		return
 	}
-	verb := "missing"
+	verb := "pending"
 	if r.Applied {
 		verb = "applied"
 	}

@@ -48,7 +48,7 @@ func TestRequestActions_ErrorsExplain(t *testing.T) {
 		{"bob", []string{"release", id}, exitConflict, "action_not_allowed"},
 		{"bob", []string{"comment", id, ""}, exitUsage, "bad_request"},
 		{"bob", []string{"comment", id}, exitUsage, "<text>"},
-		{"bot", []string{"reply", id, "yes"}, exitConflict, "no question"},
+		{"bot", []string{"reply", id, "yes"}, exitConflict, "no open clarification request"},
 		{"bot", []string{"reply", id, "yes", "--question", "7"}, exitConflict, "action_not_allowed"},
 		{"bob", []string{"delegate", id, "bob"}, exitRejected, "themselves"},
 		{"bob", []string{"snooze", id, "a while"}, exitUsage, "neither a time"},

@@ -173,7 +173,7 @@ func TestServe_AnonymousClientsCannotFloodTheLog(t *testing.T) {
 
 // Silent anonymous connections are limited, and requests are served.
 func TestServe_IdleConnectionsAreLimited(t *testing.T) {
-	r, logged := startOf(t, settingsOf(t, "FERMATA_LIMITS_SILENT=2"))
+	r, logged := startOf(t, settingsOf(t, "FERMATA_LIMITS_IDLE_CONNS=2"))
 	var strangers []net.Conn
 	for range 5 {
 		conn, err := net.Dial("tcp", r.mainAddr().String())
@@ -269,7 +269,7 @@ func TestDemo_TheLinkSignsIn(t *testing.T) {
 	}
 	var out bytes.Buffer
 	ready.announce(&program{out: &out}, "data")
-	_, link, _ := strings.Cut(out.String(), "with this link:\n")
+	_, link, _ := strings.Cut(out.String(), "with your browser:\n")
 	link, _, _ = strings.Cut(link, "\n")
 	browser := newBrowser(t)
 	getPage(t, browser, link)
@@ -321,7 +321,7 @@ func TestServe_OnPostgreSQLAndRedis(t *testing.T) {
 	if code, _, errOut := call(t, "key", "make", key); code != exitOK {
 		t.Fatal(errOut)
 	}
-	if code, out, errOut := call(t, "migrate", "--dry-run"); code != exitFindings || !strings.Contains(out, "was at 0") {
+	if code, out, errOut := call(t, "migrate", "--dry-run"); code != exitFindings || !strings.Contains(out, "was at version 0") {
 		t.Fatalf("%d %s %s", code, out, errOut)
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Minute) // if it serves, not forever

@@ -97,9 +97,9 @@ var rowColumns = []column[analytics.Row]{
 // approverColumns are the columns for votes. People who look like rubber stamps are marked, which
 // is not a proof.
 var approverColumns = []column[analytics.VoteStats]{
-	{"WORDS", func(v analytics.VoteStats) string { return fmt.Sprint(v.Votes) }},
+	{"VOTES", func(v analytics.VoteStats) string { return fmt.Sprint(v.Votes) }},
 	{"SHARE", func(v analytics.VoteStats) string { return percent(v.Share) }},
-	{"YES", func(v analytics.VoteStats) string { return percent(v.Approvals) }},
+	{"APPROVED", func(v analytics.VoteStats) string { return percent(v.Approvals) }},
 	{"MEDIAN", func(v analytics.VoteStats) string { return formatSeconds(v.ToDecide.P50, v.ToDecide.N) }},
 	{"MEDIAN READ", func(v analytics.VoteStats) string { return formatSeconds(v.Reading.P50, v.Reading.N) }},
 	{"NOT VIEWED", func(v analytics.VoteStats) string { return countOrDash(v.Unviewed) }},

@@ -44,7 +44,7 @@ func TestStats_PrintsTables(t *testing.T) {
 	}
 	for _, want := range []string{
 		"31 requests from 2026-11-01 to 2026-11-15", "requests closed before 2026-11-08 00:00:00", "KIND … REQUESTS … OPEN", "approval … 30", "all … 31 … 1 … 28 … 1m15s … 2h1m … 13h", "RULE",
-		"PERSON … WORDS", "bob … 25 … 100% … 3 … 60% … 9 … SUSPECT", "eve … 5 … 80% … 42s", "CHANNEL", "not shown: 3", "PROPOSALS", "refund was approved 60 times",
+		"PERSON … VOTES", "bob … 25 … 100% … 3 … 60% … 9 … SUSPECT", "eve … 5 … 80% … 42s", "CHANNEL", "not listed: 3", "PROPOSALS", "refund was approved 60 times",
 	} {
 		if !shows(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -76,7 +76,7 @@ func TestStats_NamesAreForAdminsOnly(t *testing.T) {
 	if code, out, errOut := o.as("aud", "stats"); code != exitOK || !shows(out, "bob … 1") || !shows(out, "eve … 1") {
 		t.Errorf("%d %s%s", code, out, errOut)
 	}
-	if code, out, _ := o.as("bob", "stats"); code != exitOK || !shows(out, "bob … 1") || shows(out, "eve … 1") || !strings.Contains(out, "not shown: 1") {
+	if code, out, _ := o.as("bob", "stats"); code != exitOK || !shows(out, "bob … 1") || shows(out, "eve … 1") || !strings.Contains(out, "not listed: 1") {
 		t.Errorf("%d %s", code, out)
 	}
 	if code, _, _ := o.as("bot", "stats"); code != exitRejected {

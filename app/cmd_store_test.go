@@ -107,7 +107,7 @@ func TestKeyRotate_WhileAServerRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url)
-	if code != exitOK || !strings.Contains(out, "changed") {
+	if code != exitOK || !strings.Contains(out, "rotated") {
 		t.Fatalf("%d %s %s", code, out, errOut)
 	}
 	// a job log used to get all progress in one line
@@ -175,7 +175,7 @@ func TestKeyRotate_WaitsForPausedProcess(t *testing.T) {
 func TestKeyRotate_ConcurrentRotationIsRejected(t *testing.T) {
 	url, _ := openServer(t)
 	again := &triggerWriter{"round 1", func() {
-		if code, _, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url); code == exitOK || !strings.Contains(errOut, "somebody else changes keys") {
+		if code, _, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url); code == exitOK || !strings.Contains(errOut, "another key rotation is in progress") {
 			t.Errorf("the second one: %d %s", code, errOut)
 		}
 	}}
@@ -269,7 +269,7 @@ func TestStore_ErrorsExplain(t *testing.T) {
 		code int
 		want string
 	}{
-		"no such store":     {[]string{"store", "size", "--store", "sqlite:" + path + "x"}, exitNotFound, "the store does not exist"},
+		"no such store":     {[]string{"store", "size", "--store", "sqlite:" + path + "x"}, exitNotFound, "no such store"},
 		"what is it":        {[]string{"store", "size", "--store", "mysql://root:secret@x"}, exitUsage, "neither"},
 		"unknown command":   {[]string{"stroe"}, exitUsage, "unexpected argument stroe"},
 		"not parked":        {[]string{"store", "retry", "acme", "x", "--store", url}, exitNotFound, "unknown state key"},
@@ -289,7 +289,7 @@ func TestStore_ErrorsExplain(t *testing.T) {
 	if err := seal.CreateKeyFile(other); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errOut := call(t, "store", "export", "acme", "--store", url, "--key-file", other); code != exitRejected || !strings.Contains(errOut, "the key is not the one of this store") {
+	if code, _, errOut := call(t, "store", "export", "acme", "--store", url, "--key-file", other); code != exitRejected || !strings.Contains(errOut, "the key does not belong to this store") {
 		t.Errorf("another key: %d %s", code, errOut)
 	}
 }

@@ -88,7 +88,7 @@ func TestDemo_DecideRequests(t *testing.T) {
 	if code, out, _ := call("reject", open["article-coffee"].ID, "--reason", "too bitter"); code != exitOK || !strings.Contains(out, "completed") {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, out, _ := call("run", "inproc:content-review", `{"topic":"milk"}`, "--key", "milk"); code != exitOK || !strings.Contains(out, "waits") {
+	if code, out, _ := call("run", "inproc:content-review", `{"topic":"milk"}`, "--key", "milk"); code != exitOK || !strings.Contains(out, "waiting") {
 		t.Errorf("%d %s", code, out)
 	}
 	if code, _, errOut := call("cancel", "milk"); code != exitOK {
@@ -242,7 +242,7 @@ func TestShow_TimesHaveAZone(t *testing.T) {
 	if code != exitOK {
 		t.Fatal(code, errOut)
 	}
-	for _, row := range []string{"since", "until", "history"} {
+	for _, row := range []string{"created", "deadline", "history"} {
 		if !regexp.MustCompile(`(?m)^` + row + ` +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ` + regexp.QuoteMeta(zone)).MatchString(out) {
 			t.Errorf("%s has no zone:\n%s", row, out)
 		}

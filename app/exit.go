@@ -73,12 +73,12 @@ func (e *usageError) Unwrap() error { return e.error }
 func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 var (
-	errNoStore         = errors.New("the store does not exist")
+	errNoStore         = errors.New("no such store")
 	errTimeout         = errors.New("timeout")
 	errNeedsAttention  = errors.New("action required")
 	errRunFailed       = errors.New("the run failed")
 	errPending         = errors.New("recorded and in progress")
-	errNoFolder        = errors.New("the directory does not exist")
+	errNoFolder        = errors.New("no such directory")
 	errNoPolicy        = errors.New("the server has no policy: every action needs approval by any one approver")
 	errNoClarification = errors.New("no open clarification request")
 	errNotViewed       = errors.New("you have not seen the current version of the request")

@@ -323,7 +323,7 @@ func TestStore_MissingDirectory(t *testing.T) {
 		{"migrate", "--store", "sqlite:" + filepath.Join(folder, "fermata.db")},
 		{"key", "make", filepath.Join(folder, "fermata.key")},
 	} {
-		if exit, _, errOut := call(t, args...); exit != exitNotFound || !strings.Contains(errOut, "the directory does not exist "+folder+": create it first") {
+		if exit, _, errOut := call(t, args...); exit != exitNotFound || !strings.Contains(errOut, "no such directory "+folder+": create it first") {
 			t.Errorf("%v: %d %s", args, exit, errOut)
 		}
 	}
@@ -334,7 +334,7 @@ func TestStore_Missing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	for _, args := range [][]string{{"store", "retry", "acme", "x"}, {"check"}, {"store", "size"}, {"key", "rotate"}, {"keys", "list", "acme"}} {
 		exit, _, errOut := call(t, append(args, "--store", "sqlite:"+path)...)
-		if exit != exitNotFound || !strings.Contains(errOut, "the store does not exist "+path+": choose another one with --store or --config, or create it with fermata migrate") {
+		if exit != exitNotFound || !strings.Contains(errOut, "no such store "+path+": choose another one with --store or --config, or create it with fermata migrate") {
 			t.Errorf("%v: %d %s", args, exit, errOut)
 		}
 	}
@@ -354,14 +354,14 @@ func TestStore_OnlyMigrateAndServersChangeTheSchema(t *testing.T) {
 		if exit, _, errOut := call(t, append(args, older)...); exit != exitError || !strings.Contains(errOut, "the schema of the store is at version 1, and this program needs") {
 			t.Errorf("%v: %d %s", args, exit, errOut)
 		}
-		if exit, _, errOut := call(t, append(args, none)...); exit != exitNotFound || !strings.Contains(errOut, "the store does not exist in the schema fermata of that database") {
+		if exit, _, errOut := call(t, append(args, none)...); exit != exitNotFound || !strings.Contains(errOut, "no such store in the schema fermata of that database") {
 			t.Errorf("%v: %d %s", args, exit, errOut)
 		}
 	}
 	if exit, _, errOut := call(t, "check", "--key-file", path+".key", "--store", none); exit != exitNotFound {
 		t.Errorf("check: %d %s", exit, errOut)
 	}
-	for at, was := range map[string]string{older: "was at 1", none: "was at 0"} {
+	for at, was := range map[string]string{older: "was at version 1", none: "was at version 0"} {
 		if exit, out, errOut := call(t, "migrate", "--dry-run", "--store", at); exit != exitFindings || !strings.Contains(out, was) {
 			t.Errorf("%d %s %s", exit, out, errOut)
 		}

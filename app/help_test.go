@@ -169,7 +169,7 @@ func TestExit_UnknownErrorIsAFailure(t *testing.T) {
 func TestConfig_RolesMatchTheServer(t *testing.T) {
 	for _, role := range append([]server.Role{"emperor"}, server.Roles...) {
 		_, err := config.Load(config.Source{Environ: []string{"FERMATA_AUTH_OIDC_ROLES={a: " + string(role) + "}"}})
-		if wrong := strings.Contains(err.Error(), "none of"); wrong != (role == "emperor") {
+		if wrong := strings.Contains(err.Error(), "not one of"); wrong != (role == "emperor") {
 			t.Errorf("%s: %v", role, err)
 		}
 	}

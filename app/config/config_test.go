@@ -107,7 +107,7 @@ func TestFile_MistakesHaveLineNumbers(t *testing.T) {
 		"too small":                    {"runs: {workers: 0}\n", "fermata.yaml:1: runs.workers: 0 is less than 1"},
 		"negative":                     {"runs: {retention: -1h}\n", "fermata.yaml:1: runs.retention: -1h is less than 0s"},
 		"more workers than memory":     {"runs: {workers: 9223372036854775807}\n", "fermata.yaml:1: runs.workers: 9223372036854775807 is more than 10000"},
-		"more places than a sum holds": {"limits: {working: 9223372036854775807}\n", "fermata.yaml:1: limits.working: 9223372036854775807 is more than 1000000"},
+		"concurrency overflow": {"limits: {concurrency: 9223372036854775807}\n", "fermata.yaml:1: limits.concurrency: 9223372036854775807 is more than 1000000"},
 		"no rate":                      {"limits: {rate: .nan}\n", `fermata.yaml:1: limits.rate: ".nan" is not a number`},
 		"another no":                   {"store: {migrate: no}\n", `fermata.yaml:1: store.migrate: "no" is not true or false`},
 		"no value":                     {"listen:\n  addr:\n", `fermata.yaml:2: listen.addr: the value is missing; write "" for an empty one`},
@@ -150,7 +150,7 @@ func TestRoles_OfGroups(t *testing.T) {
 		"    roles: {a: admin, a: admin}\n": `fermata.yaml:7: auth.oidc.roles: group "a" is repeated`,
 		"    roles: {}\n":                   "fermata.yaml:7: auth.oidc.roles: is empty, so no sign-in could succeed",
 		"    accountClaim: x\n":             "fermata.yaml:6: auth.oidc.account: set either account or accountClaim, not both",
-		"\n  session: {life: 1s}\n":         "fermata.yaml:8: auth.session.life: 1s is less than 1m",
+		"\n  session: {lifetime: 1s}\n":         "fermata.yaml:8: auth.session.lifetime: 1s is less than 1m",
 		"\n    audience: x\n    isuer: a\n": "fermata.yaml:9: auth.oidc.isuer: unknown key; did you mean auth.oidc.issuer?",
 	} {
 		_, err := load(t, idp+text)

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-const exampleHeader = `# Configuration of fermata serve: every key with its default. Check a file with: fermata config check FILE
+const exampleHeader = `# Configuration of fermata serve: every key with its default.
+# Check a file with: fermata config check FILE
 # Select the file with --config or FERMATA_CONFIG.
 #
-# Later sources override earlier ones: the default, this file, the environment, the command line. The
-# variable of a key is FERMATA_ and the key in capitals, with _ for each dot and between words:
-# store.redisURLFile is FERMATA_STORE_REDIS_URL_FILE. List elements are separated by commas there. Empty
-# variables are ignored. File names are relative to the server's working directory.
+# Later sources override earlier ones: the default, this file, the environment, the command line.
+# The variable of a key is FERMATA_ and the key in capitals, with _ for each dot and between words:
+# store.redisURLFile is FERMATA_STORE_REDIS_URL_FILE. List elements are separated by commas there.
+# Empty variables are ignored. File names are relative to the server's working directory.
 #
 # Unknown keys are errors.
 `

@@ -27,8 +27,8 @@ func (e *Executor) checkKeyReload() {
 	before := e.keyReloadFailing.Swap(err != nil)
 	switch {
 	case err != nil && !before:
-		e.config.Log.Error("the key file cannot be read again; the keys that are known stay in use, and another start would fail", "err", err)
+		e.config.Log.Error("key file cannot be reloaded; using the known keys", "err", err)
 	case err == nil && before:
-		e.config.Log.Info("the key file can be read again")
+		e.config.Log.Info("key file reloaded")
 	}
 }

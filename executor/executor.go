@@ -89,7 +89,7 @@ func (c *Config) setDefaults() error {
 	case c.Store == nil:
 		return errors.New("executor: Config.Store is missing")
 	case c.Sealer == nil:
-		return errors.New("executor: Config.Box is missing: without a key nothing can be stored")
+		return errors.New("executor: Config.Box is missing: the store cannot be encrypted without a key")
 	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0 || c.OutageAfter < 0 || c.Audit.SignEvery < 0 || c.Audit.CheckEvery < 0:
 		return errors.New("executor: only Config.RequestTimeout and Config.SaveDelay may be negative")
 	}

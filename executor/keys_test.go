@@ -48,6 +48,6 @@ func TestKeys_UnreadableKeyFileIsLoggedOnce(t *testing.T) {
 		if err := os.Rename(path+".away", path); err != nil {
 			t.Fatal(err)
 		}
-		said("the key file can be read again", false)
+		said("key file reloaded", false)
 	})
 }

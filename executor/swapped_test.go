@@ -250,7 +250,7 @@ func (s *swapSite) read(account, key string) (said string, unreadable bool) {
 	}
 	grants, err := s.e.ListGrants(s.Context(), account)
 	note(nil, err)
-	if unreadable = unreadable || len(grants) != 2; isDone(key) { // a grant that cannot be read is left out
+	if unreadable = unreadable || len(grants) != 2; isDone(key) { // grant is unreadable is left out
 		for _, g := range grants {
 			if g.Request == id {
 				note(g, nil)

@@ -181,7 +181,7 @@ func (w *world) checkDesk(n *nemesis, s store.Store, rest int64, cycles int) {
 		found = append(found, d.check()...)
 	}
 	failed := func(life int64, key string) bool {
-		return w.fleet.notes.has(fmt.Sprintf("life %d: ", life), "people could not be told", key)
+		return w.fleet.notes.has(fmt.Sprintf("life %d: ", life), "notice not delivered", key)
 	}
 	excused, again := (&faultLog{ends: w.fleet.fates, cuts: n.cuts, rest: rest, failed: failed}).twice(all)
 	found = append(found, again...)

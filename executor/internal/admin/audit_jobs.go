@@ -63,7 +63,7 @@ func (ad *Admin) signAccount(ctx context.Context, account string, pass *periodic
 		return nil
 	case errors.Is(err, audit.ErrFork), errors.Is(err, audit.ErrHead), errors.Is(err, audit.ErrCheckpoint):
 		pass.Invalid++
-		ad.config.Log.Error("an audit log is not the one that was signed before: it is not signed any more", "account", account, "err", err)
+		ad.config.Log.Error("audit log does not extend the signed checkpoint", "account", account, "err", err)
 		return nil
 	case err != nil:
 		return ad.countFailure(ctx, "an audit log could not be signed", account, pass, err)
@@ -100,7 +100,7 @@ func (ad *Admin) checkAccountLog(ctx context.Context, account string, pass *peri
 	_, err = audit.Verify(ctx, audit.NewStoreLog(ad.store), account, against, io.Discard)
 	if wrong, ok := errors.AsType[*audit.Problem](err); ok && wrong.Fault != audit.FaultUnsigned {
 		pass.Invalid++
-		ad.config.Log.Error("an audit log is not whole", "account", account, "record", wrong.Seq, "fault", wrong.Fault)
+		ad.config.Log.Error("audit log is invalid", "account", account, "record", wrong.Seq, "fault", wrong.Fault)
 		return nil // there is no use in comparing it
 	} else if err != nil && !ok {
 		return ad.countFailure(ctx, "an audit log could not be verified", account, pass, err)
@@ -114,7 +114,7 @@ func (ad *Admin) checkAccountLog(ctx context.Context, account string, pass *peri
 	}
 	for _, f := range ad.loggedFindings.newFindings(account, found) {
 		if f.Severity != audit.SeverityInfo {
-			ad.config.Log.Error("the books do not agree", "account", account, "finding", f.Code, "severity", f.Severity, "run", f.Run, "request", f.Interrupt, "record", f.Seq)
+			ad.config.Log.Error("audit findings", "account", account, "finding", f.Code, "severity", f.Severity, "run", f.Run, "request", f.Interrupt, "record", f.Seq)
 		}
 	}
 	return nil

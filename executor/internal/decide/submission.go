@@ -128,9 +128,9 @@ func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json
 	case len(open) == 0:
 		return nil, &RefusedError{Result: store.ResultWithdrawn}
 	case len(open) > 1: //mutate:ambiguous-answer
-		return nil, fmt.Errorf("%w: %d questions are open: say which one is answered", errs.ErrInvalid, len(open))
+		return nil, fmt.Errorf("%w: %d requests are open; name the one that is answered", errs.ErrInvalid, len(open))
 	case open[0].Kind == fermata.Approval.Name() || open[0].Kind == fermata.EffectInDoubt.Name() || open[0].Kind == docs.GateKind:
-		return nil, fmt.Errorf("%w: a decision on an action names its question, in Targets (over HTTP: resumeTargets)", errs.ErrInvalid)
+		return nil, fmt.Errorf("%w: a decision on an action must name its interrupt in Targets (over HTTP: resumeTargets)", errs.ErrInvalid)
 	}
 	return map[string]Answer{open[0].ID: {Value: value}}, nil
 }
@@ -186,7 +186,7 @@ func (w *submission) setSigner(field, actor string) error {
 	return err
 }
 
-var errClockOnly = errors.New("only the clock lets a question expire")
+var errClockOnly = errors.New("only the clock can expire a request")
 
 // resolveApproval sets what a decision on an action approves: the digest of the action, perhaps
 // with edited arguments. By is overwritten with the actor.

@@ -24,7 +24,7 @@ var (
 	ErrStateKeyInUse = errors.New("executor: the state key is in use")
 
 	// ErrRunEnded says that the run has ended.
-	ErrRunEnded = errors.New("executor: the run is over")
+	ErrRunEnded = errors.New("executor: the run has ended")
 
 	// ErrNotParked says that the run is not parked: there is nothing to retry.
 	ErrNotParked = errors.New("executor: the run is not parked")
@@ -33,13 +33,13 @@ var (
 	ErrResumeIDReused = errors.New("executor: the resume id was used for another decision")
 
 	// ErrPending says that the start or the decision is recorded and being executed; see [PendingError].
-	ErrPending = errors.New("executor: under way")
+	ErrPending = errors.New("executor: still running")
 
 	// ErrClosed says that the executor was stopped.
 	ErrClosed = errors.New("executor: stopped")
 
 	// ErrAccountActive says that an account could not be erased because it goes on starting runs.
-	ErrAccountActive = errors.New("executor: the account goes on starting runs: revoke its keys, and erase it again")
+	ErrAccountActive = errors.New("executor: the account keeps starting runs: revoke its keys and erase it again")
 	// ErrUnreadable says that a stored value cannot be decrypted: its key is missing, or it was
 	// changed or deleted. The stored bytes are kept.
 	ErrUnreadable = encrypted.ErrUnreadable
@@ -58,14 +58,14 @@ func (e *PendingError) Error() string { return fmt.Sprintf("%v: %q", ErrPending,
 func (e *PendingError) Is(target error) bool { return target == ErrPending }
 
 // ErrIsDecision says that an act is a decision, which needs a resume id.
-var ErrIsDecision = errors.New("executor: a decision is made with a resume id")
+var ErrIsDecision = errors.New("executor: a decision needs a resume id")
 
 // ErrAnswerSchemaChanged says that a run waits for an answer with another schema than this program
 // uses: an answer to the request as it is shown would be rejected.
-var ErrAnswerSchemaChanged = errors.New("executor: the answer has another form in this program")
+var ErrAnswerSchemaChanged = errors.New("executor: the answer schema has changed in this program")
 
 // ErrNoPolicy says that there is no policy.
-var ErrNoPolicy = errors.New("executor: there is no policy")
+var ErrNoPolicy = errors.New("executor: no policy is loaded")
 
 // Sizes at the border, in bytes.
 const (

@@ -17,7 +17,7 @@ import (
 )
 
 // errNoAuditLine says that a request would expire without an audit line.
-var errNoAuditLine = errors.New("executor: an expiry without a line in the log")
+var errNoAuditLine = errors.New("executor: expiry without an audit record")
 
 // expiryWrites returns what is written in the transaction in which an interrupt expires: its
 // request and an audit line. Or it postpones the expiry with a new deadline: because of an outage,
@@ -27,7 +27,7 @@ func (j *Job) expiryWrites(i store.Interrupt, paper *store.Document, now time.Ti
 	c := txn.New(store.Run{Account: i.Account, ID: i.Run}, docs.RunMeta{}, i.Deadline)
 	if paper == nil { // it has no request
 		if err := addExpiredLine(c, i.ID, i.Deadline); err != nil {
-			j.config.Log.Error("a question expires without a line in the log", "account", i.Account, "interrupt", i.ID, "err", err)
+			j.config.Log.Error("request expires without an audit record", "account", i.Account, "interrupt", i.ID, "err", err)
 		}
 		return c.Writes, false
 	}
@@ -45,7 +45,7 @@ func (j *Job) expiryWrites(i store.Interrupt, paper *store.Document, now time.Ti
 		err = errNoAuditLine
 	}
 	if err != nil {
-		j.config.Log.Error("a request cannot expire, and is put off", "account", i.Account, "request", i.ID, "for", pause, "err", err)
+		j.config.Log.Error("request cannot expire; expiry postponed", "account", i.Account, "request", i.ID, "for", pause, "err", err)
 		change := j.docs.Unchanged(*paper)
 		change.InterruptDeadline = now.Add(pause)
 		//mutate:unreadable-request-does-not-expire

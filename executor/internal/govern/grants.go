@@ -48,7 +48,7 @@ func (gv *Governor) ListGrants(ctx context.Context, account string) ([]Grant, er
 		}
 		g, err := gv.DecodeGrant(paper)
 		if err != nil { // it allows nothing then; the others still do
-			gv.config.Log.Error("a grant that cannot be read", "account", paper.Account, "grant", paper.ID, "err", err)
+			gv.config.Log.Error("grant is unreadable", "account", paper.Account, "grant", paper.ID, "err", err)
 			continue
 		}
 		all = append(all, g)

@@ -58,7 +58,7 @@ func (o *Sender) OutboxLoop() {
 			})
 		}
 		waitGroup(&group, batchPatience)
-		o.background.LogRepeated("people could not be told, as nothing can be written", unclaimed.Err())
+		o.background.LogRepeated("notice not delivered, as nothing can be written", unclaimed.Err())
 		if len(due) < room || told.Load() == 0 {
 			o.background.Sleep(o.config.Poll)
 		}
@@ -92,13 +92,13 @@ func (o *Sender) deliverNotice(paper store.Document, unclaimed *background.Error
 		err = o.sendNotice(n)
 	}
 	if err != nil && o.background.Ctx.Err() == nil { // the error of a channel may hold anything, so it is not logged
-		o.config.Log.Error("people could not be told", "account", paper.Account, "notice", paper.ID, "tries", attemptsOf(paper)+1, "again", !errors.Is(err, errNoticeDropped))
+		o.config.Log.Error("notice not delivered", "account", paper.Account, "notice", paper.ID, "tries", attemptsOf(paper)+1, "again", !errors.Is(err, errNoticeDropped))
 	}
 	return err == nil
 }
 
 // errNoticeDropped says that a notice is not tried again.
-var errNoticeDropped = errors.New("executor: a notice is given up")
+var errNoticeDropped = errors.New("executor: notice dropped")
 
 // claimedNotice is a notice that this process sends, and no other does as long as the claim lasts.
 type claimedNotice struct {
@@ -260,7 +260,7 @@ func (o *Sender) deliveryWrites(account string, notice desk.Notice, name string,
 	}
 	known, err := o.docs.DecodeRequest(paper)
 	if err != nil { // sending it again would not help
-		o.config.Log.Error("people were told of a request that cannot be read", "account", account, "request", notice.Request, "err", err)
+		o.config.Log.Error("notice sent for an unreadable request", "account", account, "request", notice.Request, "err", err)
 		return store.Writes{}, nil
 	}
 	c, err := o.requests.WorkFor(o.background.Ctx, asked)

@@ -100,12 +100,12 @@ func (o *Sender) deliverRunMessage(paper store.Document, back requests.RunMessag
 		if back.Result = deliveryFailed; back.Attempts < maxClarifyAttempts && !errors.Is(err, provider.ErrPark) {
 			next = now.Add(time.Since(begun) + clarifyDelay(err, back.Attempts))
 		}
-		o.config.Log.Warn("a run did not hear what it had to be told", "account", paper.Account, "request", back.Request, "tries", back.Attempts, "again", !next.IsZero(), "why", background.ErrorClass(err))
+		o.config.Log.Warn("message to run not delivered", "account", paper.Account, "request", back.Request, "tries", back.Attempts, "again", !next.IsZero(), "why", background.ErrorClass(err))
 	}
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer release()
 	if err := o.docs.UpdateIndex(settle, &paper, back, next); err != nil && !errors.Is(err, store.ErrStale) {
-		o.config.Log.Error("noting what became of what a run was asked", "account", paper.Account, "request", back.Request, "err", err)
+		o.config.Log.Error("recording a delivery failed", "account", paper.Account, "request", back.Request, "err", err)
 	}
 }
 

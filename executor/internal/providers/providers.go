@@ -44,7 +44,7 @@ func (s *Set) Graph(id string) (provider.Graph, error) {
 func ParseGraphID(id string) (provider, graph string, err error) {
 	provider, graph, ok := strings.Cut(id, ":")
 	if !ok || provider == "" || graph == "" {
-		return "", "", fmt.Errorf("%w: %q is no graph id, as inproc:review", errs.ErrInvalid, id)
+		return "", "", fmt.Errorf("%w: %q is not a graph id such as inproc:review", errs.ErrInvalid, id)
 	}
 	return provider, graph, nil
 }

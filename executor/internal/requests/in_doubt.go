@@ -65,7 +65,7 @@ func inheritedNeed(doc desk.Request, asked *desk.Subject) desk.Requirement {
 }
 
 // ErrEffectSucceeded says that the ledger has the receipt of an effect.
-var ErrEffectSucceeded = errors.New("the ledger has its receipt: it has happened")
+var ErrEffectSucceeded = errors.New("the effect ledger has a receipt: the effect has happened")
 
 // LedgerHasReceipt reports whether the ledger has the receipt of the effect of an interrupt.
 func (s *Service) LedgerHasReceipt(ctx context.Context, question store.Interrupt) (bool, error) {

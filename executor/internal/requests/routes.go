@@ -33,14 +33,14 @@ func (s *Service) routeFor(names []string, timeout time.Duration) desk.Route {
 	for _, name := range names {
 		route, ok := s.config.Routes[name]
 		if !ok {
-			s.config.Log.Error("a rule names a route that is not there; the default one is used", "route", name)
+			s.config.Log.Error("unknown route in rule; using the default route", "route", name)
 			route = defaultRouteFor(timeout)
 		}
 		routes = append(routes, route)
 	}
 	joined, err := desk.Join(routes...)
 	if err != nil { // it is better to ask by one of the routes than not to ask
-		s.config.Log.Error("routes that cannot be joined; the first one is used", "err", err)
+		s.config.Log.Error("routes cannot be combined; using the first", "err", err)
 		joined = routes[0]
 	}
 	return capRoute(joined, timeout)

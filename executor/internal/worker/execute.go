@@ -53,7 +53,7 @@ func (w *Worker) launch(ctx context.Context, work *store.ClaimedRun, known Prelo
 func (w *Worker) release(ctx context.Context, lease store.Lease, how store.Release) error {
 	err := w.store.Release(ctx, lease, how)
 	if err != nil && !errors.Is(err, store.ErrFenced) {
-		w.config.Log.Warn("a run could not be handed back; its lease will end", "account", lease.Account, "run", lease.Run)
+		w.config.Log.Warn("run not released; waiting for its lease to expire", "account", lease.Account, "run", lease.Run)
 	}
 	return err
 }
@@ -122,7 +122,7 @@ func (w *Worker) execute(work *store.ClaimedRun, known Preloaded) fermata.Outcom
 		w.releaseUnfinished(ctx, work, end.unsaved, err) //mutate:hand-back-after-error
 	}
 	// The next owner continues from the saved state. The error may hold data of the run, so only its class is logged.
-	w.config.Log.Warn("an execution was not finished", "account", work.Run.Account, "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", background.ErrorClass(err))
+	w.config.Log.Warn("execution not finished", "account", work.Run.Account, "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", background.ErrorClass(err))
 	return nil
 }
 
@@ -297,7 +297,7 @@ func (w *Worker) releaseUnfinished(ctx context.Context, work *store.ClaimedRun, 
 	if last != nil { //mutate:hand-back-saves-buffer
 		key := store.Key{Account: work.Run.Account, Run: work.Run.ID}
 		if _, err := w.store.Fenced(work.Lease).Save(ctx, key, last.BaseVersion, last.Delta); err != nil {
-			w.config.Log.Warn("what a run did last could not be saved; it is done again", "account", work.Run.Account, "run", work.Run.ID)
+			w.config.Log.Warn("last checkpoint not saved; the work will be repeated", "account", work.Run.Account, "run", work.Run.ID)
 		}
 	}
 	release := store.Release{Delay: retry.DelayAfter(work.Run.Attempts)}

@@ -35,7 +35,7 @@ func (w *Worker) park(ctx context.Context, work *store.ClaimedRun) store.Release
 		err = w.store.CommitWrites(ctx, run.Account, c.Writes)
 	}
 	if err != nil {
-		w.config.Log.Error("a run cannot be parked, as the log cannot be written", "account", run.Account, "run", run.ID, "err", err)
+		w.config.Log.Error("run not parked: audit record cannot be written", "account", run.Account, "run", run.ID, "err", err)
 		return store.Release{Delay: parkRetryDelay}
 	}
 	return store.Release{Park: true}

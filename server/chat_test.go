@@ -227,7 +227,7 @@ func TestChat_RejectsDotStateKeys(t *testing.T) {
 	s := open(t, nil)
 	for _, key := range []string{".", ".."} {
 		got := s.chat("agent@acme", strings.Replace(startDemo, "demo-1", key, 1))
-		if got.status != 400 || got.field("code") != "bad_request" || !strings.Contains(got.body, "folder") {
+		if got.status != 400 || got.field("code") != "bad_request" || !strings.Contains(got.body, "path segment") {
 			t.Errorf("%q: %+v", key, got)
 		}
 	}

@@ -135,7 +135,8 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 
 // encode returns the arguments as JSON and the digest of the action with them.
 func (a Action[T]) encode() (raw json.RawMessage, digest string, err error) {
-	if err = checkEncodable(reflect.TypeFor[T]()); err != nil { // check before the approver sees incomplete arguments
+	// check before the approver sees incomplete arguments
+	if err = checkEncodable(reflect.TypeFor[T]()); err != nil {
 		return nil, "", err
 	}
 	if raw, err = roundtrip.Marshal(a.Args); err != nil {
@@ -219,7 +220,8 @@ func requestApproval[T any](ctx context.Context, place *activation.Scope, action
 		}
 		changed := place.Child(Segment{Type: "drift", ID: strconv.Itoa(round)}.String())
 		//mutate:drifted-approval-unused
-		if _, drifted := changed.Recorded(entryTarget); !drifted { // a recorded change voids this approval, even if the target has changed back
+		// a recorded change voids this approval, even if the target has changed back
+		if _, drifted := changed.Recorded(entryTarget); !drifted {
 			if decided.effectBegun() {
 				return decided, nil // the change may be the result of the effect itself
 			}
@@ -276,9 +278,12 @@ func (a Approved[T]) effectBegun() bool {
 		return exists
 	}
 	switch {
-	case entry.State == effectNotCalled: // fn raised an interrupt or was not called: nothing was done
+	// fn raised an interrupt or was not called: nothing was done
+	case entry.State == effectNotCalled:
 		return false
-	case entry.State == effectFailed && entry.NotDone: // nothing was done here either, but the effect is not repeated in the attempt that saw the failure
+	// nothing was done here either, but the effect is not repeated in the attempt that saw the
+	// failure
+	case entry.State == effectFailed && entry.NotDone:
 		return entry.NodeAttempt == scope.Attempt //mutate:target-checked-per-attempt
 	}
 	return true
@@ -299,7 +304,8 @@ func requestOnce[T any](ctx context.Context, place *activation.Scope, action Act
 	}
 	approved.id = ident.Derive("apr", place.Host.Run(), place.Path())
 	decide := Approval.askWithID
-	if approved.effectBegun() { // the effect was approved; a newer program may word the question differently
+	// the effect was approved; a newer program may word the question differently
+	if approved.effectBegun() {
 		decide = Approval.askAnswered
 	}
 	decision, id, err := decide(activation.WithScope(ctx, place), question)

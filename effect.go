@@ -40,7 +40,8 @@ func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx con
 	if approved.activation == nil || approved.activation != scope.Activation { //mutate:approval-of-this-activation
 		return zero, fmt.Errorf("%w: it was not issued for this activation of %s", ErrNotApproved, scope.FullAddress())
 	}
-	if err := checkEncodable(reflect.TypeFor[R]()); err != nil { // check before the call, or the receipt would be lost
+	// check before the call, or the receipt would be lost
+	if err := checkEncodable(reflect.TypeFor[R]()); err != nil {
 		return zero, &EncodeError{Value: "the receipt of " + approved.action, Err: err}
 	}
 	// One place per approval, wherever in the activation the effect is called: a second use of an
@@ -141,10 +142,11 @@ func (w EffectResolution) ValidateFor(question InDoubtRequest) error {
 type effectState string
 
 const (
-	effectStarted   effectState = "started"
-	effectDone      effectState = "done"
-	effectFailed    effectState = "failed"
-	effectNotCalled effectState = "asked" // nothing was done: fn raised an interrupt first, or was not called
+	effectStarted effectState = "started"
+	effectDone    effectState = "done"
+	effectFailed  effectState = "failed"
+	// nothing was done: fn raised an interrupt first, or was not called
+	effectNotCalled effectState = "asked"
 )
 
 // effectEntry is the journal entry of one effect.
@@ -206,7 +208,8 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 		// The node handled this error in this attempt; re-entry must return the same error.
 		return zero, &EffectError{Action: e.approved.action, Message: entry.Error}
 	//mutate:ledger-asked-first
-	case entry.State == effectStarted && e.ledger() != nil: // the ledger may know more than the journal
+	// the ledger may know more than the journal
+	case entry.State == effectStarted && e.ledger() != nil:
 		return e.continueFromLedger(ctx, entry)
 	case entry.State == effectNotCalled || entry.NotDone || e.repeatable(entry): //mutate:doubt-not-repeated
 		return e.begin(ctx, entry.Attempt+1)
@@ -310,7 +313,8 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 	if err := decodeStored(e.approved.raw, &args); err != nil {
 		return zero, fmt.Errorf("fermata: approved arguments of %s cannot be decoded: %w", e.approved.action, err)
 	}
-	if err := ctx.Err(); err != nil { // nothing has happened, so no resolution is needed, whatever fn would return
+	// nothing has happened, so no resolution is needed, whatever fn would return
+	if err := ctx.Err(); err != nil {
 		entry.State, entry.Error = effectNotCalled, err.Error()
 		return zero, errors.Join(err, e.recordEnd(ctx, entry, EffectFailed))
 	}
@@ -368,13 +372,15 @@ func (e *effect[T, R]) saveEntry(ctx context.Context, entry effectEntry) error {
 
 func (e *effect[T, R]) resolveInDoubt(ctx context.Context, entry *effectEntry) (R, error) {
 	var zero R
-	asking := activation.FromContext(ctx).Child(e.segment()) // below the work that contains the effect, so that both wait together
+	// below the work that contains the effect, so that both wait together
+	asking := activation.FromContext(ctx).Child(e.segment())
 	question := InDoubtRequest{
 		Action: e.approved.action, Args: e.approved.raw, Digest: entry.Digest, Key: entry.Key, Started: entry.Started, Error: entry.Error,
 		Attempt: entry.Attempt, ReceiptSchema: schema.TextFor[R](),
 	}
 	//mutate:person-overrides-target-check
-	if e.config.lookup != nil && !EffectInDoubt.hasAnswer(asking, question) { // a person's resolution takes precedence
+	// a person's resolution takes precedence
+	if e.config.lookup != nil && !EffectInDoubt.hasAnswer(asking, question) {
 		if result, cleared, err := e.resolveByLookup(ctx, entry); cleared {
 			return result, err
 		}

@@ -442,7 +442,8 @@ func TestDo_RunsOncePerActivation(t *testing.T) {
 
 func TestI4_OneResolutionAllowsOneRepeat(t *testing.T) {
 	d := database{fail: func() error { return errors.New("timeout") }}
-	frozen := graph.WithClock(func() time.Time { return time.Unix(0, 0) }) // two concurrent calls are two attempts
+	// two concurrent calls are two attempts
+	frozen := graph.WithClock(func() time.Time { return time.Unix(0, 0) })
 	r := newRun(t, dropping(&d), frozen)
 	_, err := r.start()
 	_, _ = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})

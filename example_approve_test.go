@@ -25,7 +25,8 @@ func ExampleApprove() {
 			return "", err
 		}
 		return fermata.Effect(ctx, approved, func(_ context.Context, r Refund, key string) (string, error) {
-			return fmt.Sprintf("paid %d cents to %s", r.Cents, r.Customer), nil // key goes to the payment service
+			// key goes to the payment service
+			return fmt.Sprintf("paid %d cents to %s", r.Cents, r.Customer), nil
 		})
 	})
 	g.Edge(graph.Start, "pay")

@@ -52,8 +52,8 @@ type OpenInterrupt struct {
 	Envelope
 	// AnswerSchema is the JSON Schema of the answer; nil if any JSON is valid.
 	AnswerSchema json.RawMessage `json:"answerSchema,omitempty"`
-	// RequestID is the id of the request that people see, and Deadline its deadline; nil if there is
-	// no deadline. A server sets both.
+	// RequestID is the id of the request that people see, and Deadline its deadline; nil if there
+	// is no deadline. A server sets both.
 	RequestID string     `json:"requestId,omitempty"`
 	Deadline  *time.Time `json:"deadline,omitempty"`
 }

@@ -84,7 +84,8 @@ func strictest(by int, policies []Policy) Policy {
 			}
 			request := action
 			//mutate:policy-gets-copy
-			request.Args = bytes.Clone(action.Args)                               // a policy that modifies its arguments must not affect the next one
+			// a policy that modifies its arguments must not affect the next one
+			request.Args = bytes.Clone(action.Args)
 			request.Blocked = action.Blocked || !first && strict.Verdict != Allow //mutate:held-action-not-counted
 			ruling, err := policy.Decide(ctx, request)
 			if err != nil {

@@ -96,8 +96,9 @@ func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool,
 	}
 	if err := strictjson.Decode(last.Answer, &data); err != nil {
 		var zero T
-		_ = scope.Refuse(last.ID, fmt.Errorf("not a %T: %w", zero, err)) // the code raises its interrupt again, or fails
-		return false, false, zero                                        //mutate:wrong-type-is-no-resume
+		// the code raises its interrupt again, or fails
+		_ = scope.Refuse(last.ID, fmt.Errorf("not a %T: %w", zero, err))
+		return false, false, zero //mutate:wrong-type-is-no-resume
 	}
 	return true, true, data
 }

@@ -231,7 +231,8 @@ func TestI6_SummaryIsNotShownWithEditedArguments(t *testing.T) {
 	if q := question(t, err); q.Summary != "" || string(q.Args) != `"orders"` || string(q.Target) != `"rows of orders"` {
 		t.Fatalf("%+v", q)
 	}
-	if out, err := r.answer(err, edit); err != nil || out != "orders, edited: true" { // a form sends all of its fields
+	// a form sends all of its fields
+	if out, err := r.answer(err, edit); err != nil || out != "orders, edited: true" {
 		t.Errorf("%s, %v", out, err)
 	}
 }

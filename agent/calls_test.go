@@ -392,7 +392,8 @@ func TestCalls_AToolMayBundleQuestions(t *testing.T) {
 			return chat(&c, "clerk", tools(both), script.Calls(call("both", "x")), script.Say("Done."))
 		}
 		open := p.query("go").waits(t)
-		for _, ic := range open { // the parts are not agents or tools: the public view shows the tool
+		// the parts are not agents or tools: the public view shows the tool
+		for _, ic := range open {
 			if ic.Address.String() != "agent:clerk;tool:both#call_1_1" {
 				t.Errorf("got %s", ic.Address)
 			}

@@ -45,7 +45,8 @@ func TestCancel_AtOnceWhereverTheRunIs(t *testing.T) {
 				if text := end.finished(t).Output.Text(); text != "All done." {
 					t.Errorf("it ended with %q", text)
 				}
-				again["tool flow"] = max(again["tool flow"], min(2, x.c.of("tool flow"))) // next to another it may be cut off
+				// next to another it may be cut off
+				again["tool flow"] = max(again["tool flow"], min(2, x.c.of("tool flow")))
 				x.c.want(t, again)
 			})
 		})
@@ -195,7 +196,8 @@ func TestCancel_AfterTheEndChangesNothing(t *testing.T) {
 			})
 			x.moment = func(_ context.Context, what string) error {
 				if name != "finished" || x.c.of(what) == 2 {
-					x.asked = x.cancel(agent.CancelAfterTools) // too late: in the last turn, or after an interrupt or a failure
+					// too late: in the last turn, or after an interrupt or a failure
+					x.asked = x.cancel(agent.CancelAfterTools)
 				}
 				return nil
 			}
@@ -496,7 +498,8 @@ func TestCancel_WhoDoesNotHeedItsContextIsWaitedFor(t *testing.T) {
 		}
 		x.wantCancelled(stopped)
 		x.goOn(nil).finished(t)
-		x.c.want(t, map[string]int{"model clerk": 2, "tool work": 1, "tool flow": min(2, x.c.of("tool flow"))}) // a parallel stream may be cut off
+		// a parallel stream may be cut off
+		x.c.want(t, map[string]int{"model clerk": 2, "tool work": 1, "tool flow": min(2, x.c.of("tool flow"))})
 	})
 }
 

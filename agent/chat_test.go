@@ -72,7 +72,8 @@ func TestChat_TwoParallelToolsAreAnsweredOneByOneAndNewCallsStartClean(t *testin
 		if !slices.Equal(infos(open), []string{"t1 a 1?", "t2 a 1?"}) || open[0].Parent != open[1].Parent {
 			t.Fatalf("got %v", infos(open))
 		}
-		again := p.answer(find(t, open, "t1 a 1?"), "more").waits(t) // t1 asks again, t2 is not entered
+		// t1 asks again, t2 is not entered
+		again := p.answer(find(t, open, "t1 a 1?"), "more").waits(t)
 		if !slices.Equal(infos(again), []string{"t1 a 2?", "t2 a 1?"}) || find(t, again, "t2 a 1?").ID != find(t, open, "t2 a 1?").ID ||
 			find(t, again, "t1 a 2?").ID == find(t, open, "t1 a 1?").ID {
 			t.Fatalf("got %v", infos(again))

@@ -122,7 +122,8 @@ func TestLoop_AnExitReachesTheInnermostLoopAlone(t *testing.T) {
 	if done.Output.Exit {
 		t.Error("the exit left the loop that it ended")
 	}
-	c.want(t, map[string]int{"a": 11, "b": 10, "c": 2}) // the second inner loop: no agent exits any more, nine iterations
+	// the second inner loop: no agent exits any more, nine iterations
+	c.want(t, map[string]int{"a": 11, "b": 10, "c": 2})
 }
 
 func TestLoop_AnExitOfOneInParallelEndsIt(t *testing.T) {

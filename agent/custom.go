@@ -45,7 +45,8 @@ func runCustom(ctx context.Context, a Agent, input *Input) (*Output, error) {
 	l := customListener{scope: scopeOf(ctx)}
 	var events iter.Seq2[*Event, error]
 	if r, ok := a.(Resumable); ok && scope.Last() != nil {
-		l.progress = customProgress{Events: before.Before, Messages: before.Messages, Exit: before.Exit} // continues after the earlier segments
+		// continues after the earlier segments
+		l.progress = customProgress{Events: before.Before, Messages: before.Messages, Exit: before.Exit}
 		events = r.Resume(ctx, resumeInfo(ctx, input))
 	} else {
 		events = a.Run(ctx, input) // starts the segment again and repeats its events
@@ -67,7 +68,8 @@ func (l *customListener) onEvent(event *Event, err error) error {
 	if event == nil || event.Body == nil {
 		return fmt.Errorf("agent: %s yielded an event without a body", l.scope.agent.Name())
 	}
-	own := event.Path == nil // otherwise it is from an agent that it runs, which does not repeat events itself
+	// otherwise it is from an agent that it runs, which does not repeat events itself
+	own := event.Path == nil
 	switch body := event.Body.(type) {
 	case Interrupted:
 		if body.signal == nil {

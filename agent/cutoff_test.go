@@ -62,7 +62,8 @@ func TestI4_ACallThatWasCutOffIsNotMade(t *testing.T) {
 							return agent.Assistant("Done."), nil
 						}), test.reason}}))
 				}
-				p.answer(one(t, p.query("Go.").waits(t)), "yes").finished(t) // the calls before it are complete, and wait as usual
+				// the calls before it are complete, and wait as usual
+				p.answer(one(t, p.query("Go.").waits(t)), "yes").finished(t)
 				wiped := c.of("wipe ") + c.of("wipe tmp")
 				if c.of("ask done") != 1 || (wiped == 1) != test.made || strings.Contains(told, "cut off") == test.made {
 					t.Errorf("this happened: %v; the model got %q", c.n, told)

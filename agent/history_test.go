@@ -199,7 +199,8 @@ func TestHistoryEdit_NamesTheAgentByItsPlace(t *testing.T) {
 			}
 			return shortened(at, history)
 		})
-		x.cancelAt("model worker", agent.CancelNow) // the edit is kept although the execution failed
+		// the edit is kept although the execution failed
+		x.cancelAt("model worker", agent.CancelNow)
 		x.wantCancelled(x.goOn(map[string]any{open.ID: "yes"}, edit))
 		x.goOn(nil, edit).finished(t)
 		want := []string{"agent:boss;tool:worker#call_1_1;agent:worker"}
@@ -250,7 +251,8 @@ func TestHistoryEdit_OneThatNoModelTakesIsRefusedAndNothingIsLost(t *testing.T) 
 			if len(seen) != 1 {
 				t.Errorf("it was sent: %q", seen[1])
 			}
-			next := one(t, x.goOn(nil).waits(t)) // the answer counts, and so does the work based on it
+			// the answer counts, and so does the work based on it
+			next := one(t, x.goOn(nil).waits(t))
 			if x.c.of("ask done") != 1 || next.ID == open.ID || len(seen[1]) != 3 {
 				t.Errorf("%v has happened, and the model saw %q", x.c.n, seen)
 			}

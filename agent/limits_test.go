@@ -274,7 +274,8 @@ func TestLimits_TooLittleMoreIsAskedAgain(t *testing.T) {
 	x, _ := limited(t, agent.Limits{Tokens: 20}, tireless)
 	_, id := reached(t, x.start())
 	x.c.want(t, map[string]int{"model clerk": 2, "tool work": 2, "tool more": 2})
-	x.change = func(config *agent.RunnerConfig) { config.Limits.Tokens = 1 } // the limit may be even lower now
+	// the limit may be even lower now
+	x.change = func(config *agent.RunnerConfig) { config.Limits.Tokens = 1 }
 	again, next := reached(t, x.goOn(map[string]any{id: agent.LimitDecision{Continue: true, More: 5}}))
 	if next == id || again.Max != 6 || again.Used != 20 || x.c.of("model clerk") != 2 {
 		t.Errorf("it asks %+v after %v", again, x.c.n)
@@ -306,7 +307,8 @@ func TestLimits_ParallelLanesDoNotPassItTogether(t *testing.T) {
 			}
 			return must(agent.NewParallel("lanes", "", lanes...))
 		})
-		slow := func(context.Context, string) error { time.Sleep(time.Second); return nil } // all branches continue as far as they can
+		// all branches continue as far as they can
+		slow := func(context.Context, string) error { time.Sleep(time.Second); return nil }
 		x.moment = slow
 		open := x.start().waits(t)
 		if len(open) != 3 {

@@ -273,7 +273,8 @@ func TestPlan_UnexpectedPlannerAnswerIsRetried(t *testing.T) {
 
 func TestCustom_ForeignBodyReturnsError(t *testing.T) {
 	a := eventful{"a", func(_ context.Context, _ *agent.Input, yield func(*agent.Event, error) bool) {
-		yield(&agent.Event{Body: &agent.MessageAdded{Message: agent.Assistant("hello")}}, nil) // a pointer
+		// a pointer
+		yield(&agent.Event{Body: &agent.MessageAdded{Message: agent.Assistant("hello")}}, nil)
 	}}
 	if p := record(newRunner(t, a).Query(t.Context(), "hi")); p.err == nil {
 		t.Errorf("it was taken: %v", p.log())

@@ -61,10 +61,13 @@ type FinishReason string
 
 // The reasons why models stop. Other reasons of a service are passed unchanged.
 const (
-	FinishStop          FinishReason = "stop"           // the answer is complete
-	FinishToolCalls     FinishReason = "tool_calls"     // it requests tool calls; also with any other reason, if the message has calls
-	FinishLength        FinishReason = "length"         // it was cut off, possibly inside its last call
-	FinishContentFilter FinishReason = "content_filter" // the service refused, possibly inside the last call
+	FinishStop FinishReason = "stop" // the answer is complete
+	// it requests tool calls; also with any other reason, if the message has calls
+	FinishToolCalls FinishReason = "tool_calls"
+	// it was cut off, possibly inside its last call
+	FinishLength FinishReason = "length"
+	// the service refused, possibly inside the last call
+	FinishContentFilter FinishReason = "content_filter"
 )
 
 // markCutOff marks the call that may be incomplete. Its arguments do not show that: some services

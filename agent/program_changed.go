@@ -31,7 +31,8 @@ func waitingBelow(scope *activation.Scope) []string {
 		}
 	}
 	//mutate:failed-agent-gone
-	for _, place := range scope.UnvisitedPending("do") { // a place that failed after its answer is no longer waiting
+	// a place that failed after its answer is no longer waiting
+	for _, place := range scope.UnvisitedPending("do") {
 		if isCall(place) {
 			places = append(places, place)
 		}

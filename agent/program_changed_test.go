@@ -99,7 +99,8 @@ func TestI5_MissingAskerStopsTheRun(t *testing.T) {
 				before := c.of("model b")
 
 				p.build, p.now = func() agent.Agent { return test.after(&c) }, nil
-				switch without := p.resume(); { // it may report its interrupt again, or that the place is missing
+				// it may report its interrupt again, or that the place is missing
+				switch without := p.resume(); {
 				case without.err == nil:
 					if one(t, without.waits(t)).ID != ic.ID {
 						t.Error("the id changed")

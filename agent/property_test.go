@@ -31,10 +31,11 @@ import (
 type agentSpec struct {
 	kind, name string
 	children   []*agentSpec
-	turns      [][]string // of a chat: the calls of each turn, a kind of tool or the name of a child
-	ending     string     // of a chat: how it ends
-	rounds     int        // of a loop, or steps of a plan
-	oneByOne   bool
+	// of a chat: the calls of each turn, a kind of tool or the name of a child
+	turns    [][]string
+	ending   string // of a chat: how it ends
+	rounds   int    // of a loop, or steps of a plan
+	oneByOne bool
 }
 
 func drawAgentSpec(t *rapid.T, depth int, budget *int, name string) *agentSpec {
@@ -572,7 +573,8 @@ func TestProperty_CrashesBetweenAnyTwoSavesLoseNothing(t *testing.T) {
 			shown[e]++
 		}
 		for _, e := range p.events {
-			aside := strings.Contains(e, "says Aside") // of a custom agent: it may be shown before it is saved
+			// of a custom agent: it may be shown before it is saved
+			aside := strings.Contains(e, "says Aside")
 			if n, ok := shown[e]; !ok || n == 0 && !aside {
 				rt.Fatalf("%q was shown too often", e)
 			}

@@ -228,7 +228,8 @@ func persist(t *testing.T, r *agent.Runner, c *counter, repair func()) (executio
 					targets[ic.ID] = "yes"
 				}
 			}
-		case errors.Is(p.err, graph.ErrAlreadyAnswered), errors.Is(p.err, graph.ErrRunning): // the failed attempt had saved more than it reported
+		// the failed attempt had saved more than it reported
+		case errors.Is(p.err, graph.ErrAlreadyAnswered), errors.Is(p.err, graph.ErrRunning):
 		case errors.Is(p.err, graph.ErrFinished):
 			return executions
 		case errors.Is(p.err, graph.ErrUnknownRun):

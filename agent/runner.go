@@ -241,8 +241,8 @@ func (l *LoadedRun) CheckAnswer(interruptID string, answer any) (json.RawMessage
 	return l.saved.CheckAnswer(interruptID, answer)
 }
 
-// ResumeWithParams continues the run; see [Runner.ResumeWithParams]. After an event stream that ended
-// with a [*fermata.AnswerError] it may be called again with other answers, otherwise once.
+// ResumeWithParams continues the run; see [Runner.ResumeWithParams]. After an event stream that
+// ended with a [*fermata.AnswerError] it may be called again with other answers, otherwise once.
 func (l *LoadedRun) ResumeWithParams(ctx context.Context, params *ResumeParams) iter.Seq2[*Event, error] {
 	return l.runner.resume(withTargets(ctx, params), l.run, l.options, func(context.Context) (*graph.LoadedRun[runState], error) { return l.saved, nil })
 }

@@ -79,7 +79,8 @@ func TestRunner_AWrapperThatHidesResumeDoesNotPassTheQuestion(t *testing.T) {
 			t.Error("an answered interrupt was raised again with its old id")
 		}
 		c.want(t, map[string]int{"run h": 2})
-		p.build, p.now = func() agent.Agent { return holder(&c, "h", 1) }, nil // without the wrapper it continues
+		// without the wrapper it continues
+		p.build, p.now = func() agent.Agent { return holder(&c, "h", 1) }, nil
 		p.answer(one(t, second.waits(t)), "y").wantLog(t, "h says h heard y at 1", "h finished")
 	})
 }

@@ -109,7 +109,8 @@ func (s *agentScope) forward(event *Event) {
 		return
 	}
 	if event.Path == nil {
-		event = &Event{Run: s.run, Path: s.path, Body: event.Body} // a copy: an agent may yield the same event again
+		// a copy: an agent may yield the same event again
+		event = &Event{Run: s.run, Path: s.path, Body: event.Body}
 		if s.agent != nil {
 			event.Agent = s.agent.Name()
 		}

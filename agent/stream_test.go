@@ -216,7 +216,8 @@ func TestStream_BreakingOutAtAnyEventLeavesAResumableRun(t *testing.T) {
 				x.goOn(map[string]any{ask.ID: yes}).finished(t)
 			} else {
 				listen(x.runner().ResumeWithParams(t.Context(), "run", answer(ask, yes)), n-first)
-				if p := x.goOn(nil); !errors.Is(p.err, graph.ErrFinished) { // it may have ended by then
+				// it may have ended by then
+				if p := x.goOn(nil); !errors.Is(p.err, graph.ErrFinished) {
 					p.finished(t)
 				}
 			}

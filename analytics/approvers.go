@@ -9,7 +9,8 @@ import (
 // voteCounter counts the votes of a person or on a channel.
 type voteCounter struct {
 	votes, unviewed, tooFast, outOfHours int
-	approved, rejected, tooFastDecisions int // of votes on an action or at a gate; tooFastDecisions are the fast ones among them
+	// of votes on an action or at a gate; tooFastDecisions are the fast ones among them
+	approved, rejected, tooFastDecisions int
 	toDecide, reading                    quantiles
 	bursts                               burstCounter
 }

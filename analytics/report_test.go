@@ -81,7 +81,8 @@ func TestReport_AnswerIsNotApproval(t *testing.T) {
 		c.AddVote(analytics.VoteIndex{Actor: "bob", Verb: "respond", WordCount: 100, Created: at, Viewed: at, At: at + 1000})
 		c.AddVote(analytics.VoteIndex{Actor: "bob", Verb: pick(n%4 == 0, "approve", "reject"), WordCount: 100, Created: at, Viewed: at, At: at + 30_000})
 		c.AddVote(analytics.VoteIndex{Actor: "eve", Verb: "respond", WordCount: 100, Created: at, Viewed: at, At: at + 1000})
-		c.AddVote(analytics.VoteIndex{Actor: "eve", Verb: "approve", WordCount: 100, Created: at, Viewed: at, At: at + 30_000}) // reads what they approve
+		// reads what they approve
+		c.AddVote(analytics.VoteIndex{Actor: "eve", Verb: "approve", WordCount: 100, Created: at, Viewed: at, At: at + 30_000})
 	}
 	people := c.Report().People
 	if len(people) != 3 || people[0].Votes != 60 || people[0].Approvals != 0 || people[1].Approvals != 25 || people[2].Approvals != 100 {

@@ -107,12 +107,13 @@ type Event struct {
 
 // The names of stream events that are not stored events of the run. They have no id.
 const (
-	EventRun       = "run"       // a [Pending]: the request is recorded; the first event of a chat
-	EventStep      = "step"      // a [Step]
-	EventToken     = "token"     // a [Token]
-	EventInterrupt = "interrupt" // an open interrupt; sent before the outcome that contains all of them
-	EventOutcome   = "outcome"   // an outcome, or a [Pending] after the wait time
-	EventProblem   = "problem"   // a [Problem] instead of an outcome
+	EventRun   = "run"   // a [Pending]: the request is recorded; the first event of a chat
+	EventStep  = "step"  // a [Step]
+	EventToken = "token" // a [Token]
+	// an open interrupt; sent before the outcome that contains all of them
+	EventInterrupt = "interrupt"
+	EventOutcome   = "outcome" // an outcome, or a [Pending] after the wait time
+	EventProblem   = "problem" // a [Problem] instead of an outcome
 )
 
 // Step says that a node was entered or left. It is sent live and not stored.

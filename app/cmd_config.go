@@ -70,7 +70,8 @@ func (p *program) tryStart(ctx context.Context, c *config.Config) error {
 	var wrong []config.Mistake
 	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir)} {
 		if err != nil {
-			wrong = append(wrong, config.Mistake{Message: err.Error()}) // the text begins with the key
+			// the text begins with the key
+			wrong = append(wrong, config.Mistake{Message: err.Error()})
 		}
 	}
 	if wrong == nil {

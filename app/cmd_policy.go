@@ -256,7 +256,8 @@ func (c *policyExplain) offline() (policy.Decision, error) {
 	if err != nil {
 		return policy.Decision{}, err
 	}
-	in := policy.Input{At: time.Now().UTC().Truncate(time.Second)} // unless the file has another time
+	// unless the file has another time
+	in := policy.Input{At: time.Now().UTC().Truncate(time.Second)}
 	text = bytes.TrimSpace(text)
 	if err := strictjson.Decode(text, &in); err != nil {
 		return policy.Decision{}, fileErrorIn(c.Input, err)

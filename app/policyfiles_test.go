@@ -170,7 +170,7 @@ func TestPolicyFiles_ErrorsNameTheFile(t *testing.T) {
 		"broken routes":   {config.Desk{RoutesFile: write(t, "r", "routes: []\n")}, "desk.routesFile"},
 		"unknown key":     {config.Desk{GroupsFile: write(t, "g", "group: {}\n")}, `g: line 1: unknown key "group"`},
 		"an empty file":   {config.Desk{GroupsFile: write(t, "g4", "# later\n")}, "g4: the file is empty"},
-		"empty name":   {config.Desk{GroupsFile: write(t, "g2", "groups: {dba: [\"\"]}\n")}, "empty name"},
+		"empty name":      {config.Desk{GroupsFile: write(t, "g2", "groups: {dba: [\"\"]}\n")}, "empty name"},
 		"no time zone":    {config.Desk{TimeZone: "Nowhere"}, `unknown time zone "Nowhere"`},
 		"anybody's zone":  {config.Desk{TimeZone: "Local"}, `unknown time zone "Local"`},
 		"two documents":   {config.Desk{GroupsFile: write(t, "g3", someGroups+"---\n"+someGroups)}, "more than one document"},

@@ -45,7 +45,8 @@ func TestCheckpointDir_KeepsCheckpointsPerAccount(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := f.Add(account, audit.Checkpoint{Size: 100, Note: []byte("another")}, "key-2"); err != nil { // the first one stays
+		// the first one stays
+		if err := f.Add(account, audit.Checkpoint{Size: 100, Note: []byte("another")}, "key-2"); err != nil {
 			t.Fatal(err)
 		}
 		last, err := f.Last(account)

@@ -93,7 +93,8 @@ func TestTrust_ChangedCheckpointByteIsRefused(t *testing.T) {
 			t.Errorf("byte %d changed, but it was opened as %+v", i, got)
 		}
 	}
-	last := bytes.LastIndexByte(c.Note, '=') - 1 // some bits are unused, and a lenient decoder ignores them
+	// some bits are unused, and a lenient decoder ignores them
+	last := bytes.LastIndexByte(c.Note, '=') - 1
 	for _, other := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
 		bad := bytes.Clone(c.Note)
 		if bad[last] = other; bytes.Equal(bad, c.Note) {

@@ -56,7 +56,8 @@ func TestDigest_SameForOnePayloadDifferentForTwo(t *testing.T) {
 // about the payload, not even by trying all possible values.
 func TestErase_ChainStaysValidAndDigestRevealsNothing(t *testing.T) {
 	ctx := t.Context()
-	reasons := []string{"too old", "too young", "wrong sex", "no reason"} // the only possible values
+	// the only possible values
+	reasons := []string{"too old", "too young", "wrong sex", "no reason"}
 	said := audit.NewPayload([]byte(reasons[1]))
 	vault := map[string]audit.Payload{said.ID: said}
 	m := memoryLog(t, "acme", sample(0, audit.RequestDecided{Verb: audit.VerbReject, Settles: true, Reason: said.Digest()}), sample(1, audit.RequestWithdrawn{}))

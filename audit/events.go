@@ -193,10 +193,11 @@ type (
 		Action Action `json:"action"`
 		Key    string `json:"key"`
 		// Repeatable reports that the target ignores a second call with the same key.
-		Repeatable bool   `json:"repeatable,omitempty"`
-		Fence      int64  `json:"fence,omitempty"`
-		Ruling     Ruling `json:"ruling,omitzero"` // if a policy or a grant allowed it without a request
-		Trace      Trace  `json:"trace,omitzero"`
+		Repeatable bool  `json:"repeatable,omitempty"`
+		Fence      int64 `json:"fence,omitempty"`
+		// if a policy or a grant allowed it without a request
+		Ruling Ruling `json:"ruling,omitzero"`
+		Trace  Trace  `json:"trace,omitzero"`
 	}
 
 	// EffectEnded is the receipt.
@@ -245,7 +246,8 @@ type (
 	// PayloadsErased records that payloads were erased, with their salts.
 	PayloadsErased struct {
 		Payloads []string `json:"payloads"`
-		Order    string   `json:"order,omitempty"` // the reason: the id of a request or of a rule, not a person's name
+		// the reason: the id of a request or of a rule, not a person's name
+		Order string `json:"order,omitempty"`
 	}
 
 	// LogVerified records a verification of the log.
@@ -332,8 +334,9 @@ const (
 	RefusedVerbNotAllowed Refusal = "verb_not_allowed"
 	RefusedAlreadyVoted   Refusal = "already_voted"
 	RefusedByPolicy       Refusal = "policy"
-	RefusedNoRole         Refusal = "no_role"      // no role for this operation
-	RefusedNotPossible    Refusal = "not_possible" // not possible now, for example claimed by another person or past the cap
+	RefusedNoRole         Refusal = "no_role" // no role for this operation
+	// not possible now, for example claimed by another person or past the cap
+	RefusedNotPossible Refusal = "not_possible"
 )
 
 func (r Refusal) valid() error {

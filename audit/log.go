@@ -64,7 +64,8 @@ func hashReader(ctx context.Context, log Log, account string) tlog.HashReader {
 // last one. If the log does not extend the last checkpoint, or one of the given checkpoints that
 // were kept elsewhere, it signs nothing and returns ErrFork.
 func CreateCheckpoint(ctx context.Context, log Log, account string, key *Key, kept ...[]byte) (Checkpoint, error) {
-	last, lastErr := lastCheckpoint(ctx, log, account) // read before the head, so that it cannot be longer
+	// read before the head, so that it cannot be longer
+	last, lastErr := lastCheckpoint(ctx, log, account)
 	if lastErr != nil && !errors.Is(lastErr, ErrNotSigned) {
 		return Checkpoint{}, lastErr
 	}

@@ -7,20 +7,23 @@ type Fault string
 
 // The faults.
 const (
-	FaultUnreadable     Fault = "unreadable"      // bytes that are not a record
-	FaultWrongAccount   Fault = "wrong_account"   // a record of another account
-	FaultEdited         Fault = "edited"          // a changed record
-	FaultMissing        Fault = "missing"         // one or more records are missing
-	FaultRepeated       Fault = "repeated"        // a duplicate record
-	FaultMisplaced      Fault = "misplaced"       // records are out of order
-	FaultTruncated      Fault = "cut_off"         // the log ends before the last checkpoint or before its head
-	FaultRewritten      Fault = "rewritten"       // a valid chain, but not the signed one
-	FaultBadCheckpoint  Fault = "bad_checkpoint"  // an invalid signature, or a known checkpoint that is not in the log
-	FaultLateCheckpoint Fault = "late_checkpoint" // a checkpoint after records that it does not sign
-	FaultUnsigned       Fault = "unsigned"        // no trusted key has signed any record
-	FaultWrongHashes    Fault = "wrong_hashes"    // the stored tree does not match the records
-	FaultWrongHead      Fault = "wrong_head"      // the head does not match the records
-	FaultNoRecords      Fault = "no_records"      // nothing to verify
+	FaultUnreadable   Fault = "unreadable"    // bytes that are not a record
+	FaultWrongAccount Fault = "wrong_account" // a record of another account
+	FaultEdited       Fault = "edited"        // a changed record
+	FaultMissing      Fault = "missing"       // one or more records are missing
+	FaultRepeated     Fault = "repeated"      // a duplicate record
+	FaultMisplaced    Fault = "misplaced"     // records are out of order
+	// the log ends before the last checkpoint or before its head
+	FaultTruncated Fault = "cut_off"
+	FaultRewritten Fault = "rewritten" // a valid chain, but not the signed one
+	// an invalid signature, or a known checkpoint that is not in the log
+	FaultBadCheckpoint Fault = "bad_checkpoint"
+	// a checkpoint after records that it does not sign
+	FaultLateCheckpoint Fault = "late_checkpoint"
+	FaultUnsigned       Fault = "unsigned"     // no trusted key has signed any record
+	FaultWrongHashes    Fault = "wrong_hashes" // the stored tree does not match the records
+	FaultWrongHead      Fault = "wrong_head"   // the head does not match the records
+	FaultNoRecords      Fault = "no_records"   // nothing to verify
 )
 
 // Problem is the first problem of a log.

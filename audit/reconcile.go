@@ -106,23 +106,30 @@ type FindingCode string
 
 // The finding codes.
 const (
-	FindingRunNotApproved     FindingCode = "run_not_approved"    // an effect without an approval
-	FindingApprovedNotRun     FindingCode = "approved_not_run"    // an approval without an effect
-	FindingDigestsDiffer      FindingCode = "digests_differ"      // executed something other than approved
-	FindingDigestGone         FindingCode = "digest_gone"         // erased: cannot be compared any more
-	FindingRanTwice           FindingCode = "ran_twice"           // one approval, two successful effects
-	FindingIntentNotRecorded  FindingCode = "intent_not_recorded" // in the ledger but not in the audit log
+	FindingRunNotApproved FindingCode = "run_not_approved" // an effect without an approval
+	FindingApprovedNotRun FindingCode = "approved_not_run" // an approval without an effect
+	// executed something other than approved
+	FindingDigestsDiffer FindingCode = "digests_differ"
+	// erased: cannot be compared any more
+	FindingDigestGone FindingCode = "digest_gone"
+	// one approval, two successful effects
+	FindingRanTwice FindingCode = "ran_twice"
+	// in the ledger but not in the audit log
+	FindingIntentNotRecorded  FindingCode = "intent_not_recorded"
 	FindingIntentNotInLedger  FindingCode = "intent_not_in_ledger"
 	FindingReceiptNotRecorded FindingCode = "receipt_not_recorded"
-	FindingEffectInDoubt      FindingCode = "effect_in_doubt"       // begun, outcome unknown
-	FindingDecisionLost       FindingCode = "decision_lost"         // recorded, but not known to the run
-	FindingDecisionNotInAudit FindingCode = "decision_not_in_audit" // known to the run, but not recorded
-	FindingDecidedTwice       FindingCode = "decided_twice"         // two decisions on one interrupt
-	FindingOutcomesDiffer     FindingCode = "outcomes_differ"
-	FindingRunGone            FindingCode = "run_gone"     // deleted without an erasure record
-	FindingClickLost          FindingCode = "click_lost"   // neither a decision nor a refusal
-	FindingNotInGroup         FindingCode = "not_in_group" // at the time of the decision
-	FindingGroupUnknown       FindingCode = "group_unknown"
+	FindingEffectInDoubt      FindingCode = "effect_in_doubt" // begun, outcome unknown
+	// recorded, but not known to the run
+	FindingDecisionLost FindingCode = "decision_lost"
+	// known to the run, but not recorded
+	FindingDecisionNotInAudit FindingCode = "decision_not_in_audit"
+	// two decisions on one interrupt
+	FindingDecidedTwice   FindingCode = "decided_twice"
+	FindingOutcomesDiffer FindingCode = "outcomes_differ"
+	FindingRunGone        FindingCode = "run_gone"     // deleted without an erasure record
+	FindingClickLost      FindingCode = "click_lost"   // neither a decision nor a refusal
+	FindingNotInGroup     FindingCode = "not_in_group" // at the time of the decision
+	FindingGroupUnknown   FindingCode = "group_unknown"
 )
 
 // FindingCodes are all finding codes, for metrics.
@@ -224,7 +231,8 @@ func (r *reconciler) addRecord(rec Record) {
 	case RequestExpired:
 		r.addDecision(rec)
 	case GrantUsed:
-		if rec.Location.Interrupt != "" { // otherwise there was no request: the intent names the rule
+		// otherwise there was no request: the intent names the rule
+		if rec.Location.Interrupt != "" {
 			r.addDecision(rec)
 		}
 	case EffectBegun:
@@ -232,7 +240,8 @@ func (r *reconciler) addRecord(rec Record) {
 	case EffectEnded:
 		r.evidenceFor(rec.Location.Interrupt).receipts[body.Number] = true
 	case RequestAsked, RequestDelivered, RequestViewed, RequestClaimed, RequestReleased, RequestEscalated, RequestDelegated, RequestSnoozed, RequestChanged, RequestCommented, RequestWithdrawn, PolicyLoaded, PolicyDenied,
-		GrantMade, GrantRevoked, APIKeyMade, APIKeyRevoked, SessionBegun, SessionEnded, RunStarted, RunEnded, RunParked, RunRetried, LogExported, PayloadsErased, LogVerified, LogSigned: // not in any other source
+		// not in any other source
+		GrantMade, GrantRevoked, APIKeyMade, APIKeyRevoked, SessionBegun, SessionEnded, RunStarted, RunEnded, RunParked, RunRetried, LogExported, PayloadsErased, LogVerified, LogSigned:
 	}
 }
 

@@ -122,7 +122,8 @@ func Parse(raw []byte) (Record, error) {
 		Place Location        `json:"place"`
 		Body  json.RawMessage `json:"body"`
 	}
-	if err := json.Unmarshal(h.content(), &rest); err != nil { // json is too lenient; the comparison below is strict
+	// json is too lenient; the comparison below is strict
+	if err := json.Unmarshal(h.content(), &rest); err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	body, err := read(rest.Body)

@@ -159,7 +159,8 @@ func (s *StoreLog) lastNote(ctx context.Context, account string) ([]byte, error)
 	if len(page) < lastNotePage {
 		return noteOf(last)
 	}
-	low, high := int64(0), int64(math.MaxInt64) // the size of the last checkpoint found, and an upper bound
+	// the size of the last checkpoint found, and an upper bound
+	low, high := int64(0), int64(math.MaxInt64)
 	for {
 		if low, err = strconv.ParseInt(last.ID, 10, 64); err != nil {
 			return nil, fmt.Errorf("%w: document %s", ErrCheckpoint, last.ID)

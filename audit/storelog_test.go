@@ -329,7 +329,8 @@ func TestStoreLog_StoresNoTileOfIncompleteChain(t *testing.T) {
 		}
 	}
 	good := rows(t, audit.NewStoreLog(b), "acme")
-	bad := slices.Clone(good[:4]) // a tile of four whose last record was changed, with no record after it
+	// a tile of four whose last record was changed, with no record after it
+	bad := slices.Clone(good[:4])
 	bad[3] = bytes.Replace(bad[3], []byte("alice"), []byte("mallo"), 1)
 	b.tamper(t, "acme", bad)
 	if _, err := audit.CreateCheckpoint(ctx, audit.NewStoreLogWithTiles(b, 2), "acme", audit.NewKey()); !errors.Is(err, audit.ErrHead) {

@@ -77,8 +77,10 @@ func TestVerifier_LocatesChangedByte(t *testing.T) {
 				p := problem(t, what, verify("acme", records, signed))
 				switch {
 				case p.Seq == int64(i+1):
-				case i == len(w.raw)-1 && p.Fault == audit.FaultRewritten: // no record follows the last one
-				case i == len(w.raw)-1 && p.Fault == audit.FaultEdited && p.Seq == int64(i): // prev was changed: either record could be wrong
+				// no record follows the last one
+				case i == len(w.raw)-1 && p.Fault == audit.FaultRewritten:
+				// prev was changed: either record could be wrong
+				case i == len(w.raw)-1 && p.Fault == audit.FaultEdited && p.Seq == int64(i):
 				default:
 					t.Errorf("%s: found %v", what, p)
 				}

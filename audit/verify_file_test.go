@@ -146,8 +146,10 @@ func TestVerifyFile_DetectsEveryTruncation(t *testing.T) {
 			switch {
 			case err != nil:
 			case onlyCheckpoints:
-			case backToCheckpoint: // a file that ends with an older checkpoint is an older export; see below
-			case j == len(lines) && report.Signed < report.To: // so is one with a few unsigned records after it
+			// a file that ends with an older checkpoint is an older export; see below
+			case backToCheckpoint:
+			// so is one with a few unsigned records after it
+			case j == len(lines) && report.Signed < report.To:
 			default:
 				t.Errorf("without lines %d to %d: %+v", i+1, j, report)
 			}

@@ -54,7 +54,8 @@ func (r VerifyReport) Body() LogVerified {
 // not be read.
 func Verify(ctx context.Context, log Log, account string, against VerifyOptions, w io.Writer) (VerifyReport, error) {
 	check := verification{VerifyReport: VerifyReport{Account: account}, options: against, verifier: NewVerifier(EmptyHead(account))}
-	for signed, err := range log.Checkpoints(ctx, account) { // before the head, so that none can be longer
+	// before the head, so that none can be longer
+	for signed, err := range log.Checkpoints(ctx, account) {
 		if err != nil {
 			return check.VerifyReport, err
 		}

@@ -67,7 +67,8 @@ func TestVerify_LocatesEveryChangedByte(t *testing.T) {
 			report, err := audit.Verify(t.Context(), changed, "acme", audit.VerifyOptions{Trust: trust}, io.Discard)
 			what := fmt.Sprintf("record %d, byte %d", i+1, at)
 			p := problem(t, what, err)
-			inLast := i == len(all)-1 && p.Seq == int64(i) // the prev of the last record: it, or the one before
+			// the prev of the last record: it, or the one before
+			inLast := i == len(all)-1 && p.Seq == int64(i)
 			if p.Seq != int64(i+1) && !inLast || report.Problem != p {
 				t.Errorf("%s: found %v", what, p)
 			}

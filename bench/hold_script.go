@@ -213,7 +213,8 @@ func (r *recorder) Decide(ctx context.Context, decision store.Decision) (store.D
 }
 
 func (r *recorder) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
-	if account == benchAccount { // documents of the process, such as its heartbeat, belong to no run
+	// documents of the process, such as its heartbeat, belong to no run
+	if account == benchAccount {
 		r.add(amendStep{beside})
 	}
 	return r.Store.CommitWrites(ctx, account, beside)

@@ -242,7 +242,8 @@ ORDER BY attnum`, table)
 		switch {
 		case table == "checkpoints" && column == "id", table == "checkpoint_parts" && column == "checkpoint":
 			value += ` + n - 1`
-		case table == "interrupts" && column == "created_at": // they became visible one after the other
+		// they became visible one after the other
+		case table == "interrupts" && column == "created_at":
 			value += ` + n * interval '1 microsecond'`
 		case column == "account":
 			value = `convert_to(` + accountSQL(runs, `convert_from(`+value+`, 'UTF8')`) + `, 'UTF8')`

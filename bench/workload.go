@@ -14,12 +14,13 @@ import (
 // workload is a graph whose runs wait for a person once, with its input and expected result.
 // langgraph/pieces.mjs has the same workloads for LangGraph, under the same names.
 type workload struct {
-	name      string
-	text      string // that its nodes write
-	graph     string
-	shown     string // the data of the interrupt
-	provider  func(text string) (*inproc.Provider, error)
-	checkDone func(outcome fermata.Outcome, text string) error // fails unless a run has ended correctly
+	name     string
+	text     string // that its nodes write
+	graph    string
+	shown    string // the data of the interrupt
+	provider func(text string) (*inproc.Provider, error)
+	// fails unless a run has ended correctly
+	checkDone func(outcome fermata.Outcome, text string) error
 }
 
 // The names of the workloads.

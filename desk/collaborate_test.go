@@ -47,13 +47,15 @@ func TestAskClarification_ReplyKeepsRequestOpen(t *testing.T) {
 	if to := noticeTargets(w.apply(desk.AskClarification{From: w.from("ann"), Question: "why?"}), desk.NoticeRequester); !slices.Equal(to, []string{"user:rita"}) {
 		t.Errorf("asked %v", to)
 	}
-	w.mustRefuse("not_yours", desk.AnswerClarification{From: w.from("bob"), Number: 1, Answer: "I guess"}) // another person cannot answer for the run
+	// another person cannot answer for the run
+	w.mustRefuse("not_yours", desk.AnswerClarification{From: w.from("bob"), Number: 1, Answer: "I guess"})
 	w.mustRefuse("bad_text", desk.AnswerClarification{From: w.fromRun(), Number: 1})
 	w.mustRefuse("no_question", desk.AnswerClarification{From: w.fromRun(), Number: 2, Answer: "what?"})
 	if to := noticeTargets(w.apply(desk.AnswerClarification{From: w.fromRun(), Number: 1, Answer: "because"}), desk.NoticeNotify); !slices.Equal(to, []string{"user:ann"}) {
 		t.Errorf("told %v", to)
 	}
-	w.mustRefuse("no_question", desk.AnswerClarification{From: w.fromRun(), Number: 1, Answer: "or rather"}) // ann has seen the first answer
+	// ann has seen the first answer
+	w.mustRefuse("no_question", desk.AnswerClarification{From: w.fromRun(), Number: 1, Answer: "or rather"})
 	if q := w.request.Clarifications; len(q) != 1 || q[0].Text != "why?" || q[0].Answer.Text != "because" {
 		t.Errorf("questions = %+v", q)
 	}

@@ -154,7 +154,8 @@ func TestRespond_PeopleMustAgreeOnAnAnswer(t *testing.T) {
 	w.apply(desk.Respond{From: w.from("bob"), Value: json.RawMessage(`{"a":2}`)})
 	w.mustBeOpen()
 	w.mustHaveProgress("1 of 2, needs 1 × dba")
-	w.apply(desk.Respond{From: w.from("bob"), Value: json.RawMessage(` {"a": 1} `)}) // the same value, encoded differently
+	// the same value, encoded differently
+	w.apply(desk.Respond{From: w.from("bob"), Value: json.RawMessage(` {"a": 1} `)})
 	w.mustEnd(desk.OutcomeAnswered, "ann", "bob")
 }
 
@@ -175,7 +176,8 @@ func TestVerbs_OthersAreRefused(t *testing.T) {
 	ask.Requirement.Verbs = []desk.Verb{desk.VerbApprove, desk.VerbReject, desk.VerbRespond}
 	w := open(t, ask)
 	w.mustRefuse("not_allowed", desk.Snooze{From: w.from("ann"), Until: w.now.Add(time.Hour)})
-	w.mustRefuse("not_allowed", desk.Respond{From: w.from("ann"), Value: json.RawMessage(`1`)}) // an action is approved, not answered
+	// an action is approved, not answered
+	w.mustRefuse("not_allowed", desk.Respond{From: w.from("ann"), Value: json.RawMessage(`1`)})
 	w.apply(desk.Approve{From: w.from("ann")})
 
 	w = open(t, questionSpec())

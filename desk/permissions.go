@@ -25,14 +25,15 @@ type permission struct {
 type performer int
 
 const (
-	byAnyone              performer = iota // any named actor
-	byHuman                                // a person
-	byApprover                             // an eligible person
-	byVoter                                // an approver with sufficient authentication who saw the current request
-	byRequester                            // the requester or the system
-	byRequesterOrApprover                  // the requester or an approver
-	byRequesterOrRun                       // the run, the requester or the system
-	bySystem                               // the system
+	byAnyone   performer = iota // any named actor
+	byHuman                     // a person
+	byApprover                  // an eligible person
+	// an approver with sufficient authentication who saw the current request
+	byVoter
+	byRequester           // the requester or the system
+	byRequesterOrApprover // the requester or an approver
+	byRequesterOrRun      // the run, the requester or the system
+	bySystem              // the system
 )
 
 // handling is how a command is handled.

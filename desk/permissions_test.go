@@ -122,7 +122,8 @@ func TestPermissions_EveryCommandInEveryState(t *testing.T) {
 }
 
 func TestPermissions_EveryCommandByUnauthorizedActor(t *testing.T) {
-	robot := desk.Actor{ID: "ann", Kind: desk.ActorAgent, Auth: desk.AuthHardware} // an agent with the name of an approver
+	// an agent with the name of an approver
+	robot := desk.Actor{ID: "ann", Kind: desk.ActorAgent, Auth: desk.AuthHardware}
 	for name, test := range map[string]struct {
 		actor desk.Actor
 		code  map[string]string // by command; "*" for all others

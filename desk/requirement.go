@@ -35,8 +35,9 @@ type OnTimeout string
 
 // The values of OnTimeout.
 const (
-	ExpireOnTimeout   OnTimeout = "expire"
-	EscalateOnTimeout OnTimeout = "escalate" // the rest of the route fires now, and the route's own deadline applies
+	ExpireOnTimeout OnTimeout = "expire"
+	// the rest of the route fires now, and the route's own deadline applies
+	EscalateOnTimeout OnTimeout = "escalate"
 )
 
 // maxOpen returns how long the request may be open, or 0 if the requirement sets no limit.
@@ -86,8 +87,9 @@ type Duty string
 const (
 	DutyRequester Duty = "requester" // on whose behalf the run asks
 	// DutyAuthor is a person whose input shaped the action: see [Subject.Authors].
-	DutyAuthor     Duty = "author"
-	DutyLastEditor Duty = "last_editor" // changed the arguments last; cannot approve, but can reject
+	DutyAuthor Duty = "author"
+	// changed the arguments last; cannot approve, but can reject
+	DutyLastEditor Duty = "last_editor"
 	// DutyPriorApprover approved an earlier action of the same run.
 	DutyPriorApprover Duty = "prior_approver"
 )
@@ -245,7 +247,8 @@ func (q Requirement) Merge(other Requirement) Requirement {
 // dba need one dba. Anyone is satisfied by the people that the other side names.
 func mergeGroups(a, b []Group) []Group {
 	merged := slices.Clone(a)
-	joined := make([]bool, len(a)) // join each group once: two equal groups on one side need two people
+	// join each group once: two equal groups on one side need two people
+	joined := make([]bool, len(a))
 	for _, g := range b {
 		i := 0
 		for i < len(a) && (joined[i] || !sameSet(a[i].original(), g.original())) {
@@ -259,7 +262,8 @@ func mergeGroups(a, b []Group) []Group {
 		m := &merged[i]
 		m.Count = max(m.minCount(), g.minCount())
 		refused := func(who string) bool { return slices.Contains(m.Widen, who) && !slices.Contains(g.Widen, who) }
-		m.From = slices.DeleteFunc(slices.Clone(m.From), refused) // including members that were already added
+		// including members that were already added
+		m.From = slices.DeleteFunc(slices.Clone(m.From), refused)
 		m.Widen = slices.DeleteFunc(slices.Clone(m.Widen), refused)
 	}
 	return reduceAnyone(merged, max(countWithAnyone(a), countWithAnyone(b)))

@@ -49,8 +49,9 @@ type DeadlineFrom string
 
 // The values of DeadlineFrom.
 const (
-	DeadlineFromCreated   DeadlineFrom = "created"
-	DeadlineFromDelivered DeadlineFrom = "delivered" // so that an outage of a channel does not use up the time
+	DeadlineFromCreated DeadlineFrom = "created"
+	// so that an outage of a channel does not use up the time
+	DeadlineFromDelivered DeadlineFrom = "delivered"
 )
 
 // Step is an action at a time, if the request is still open. It has exactly one of Notify, Remind,
@@ -87,7 +88,8 @@ const (
 	TargetRegion    = "region"    // the channel of the open region
 	TargetApprovers = "approvers" // all approvers
 	TargetRequester = "requester"
-	TargetClaimer   = "claimer" // the person with the claim; all approvers if there is none or it is no longer eligible
+	// the person with the claim; all approvers if there is none or it is no longer eligible
+	TargetClaimer = "claimer"
 )
 
 // Kind returns the kind of notice that the step sends.

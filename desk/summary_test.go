@@ -198,7 +198,8 @@ func TestNew_WithoutRequirementOnePersonDecides(t *testing.T) {
 
 	ask.Requirement = desk.Requirement{Exclude: []desk.Duty{desk.DutyRequester}}
 	w = open(t, ask)
-	w.mustRefuse("not_allowed", desk.ApproveEdited{From: w.from("eve"), Args: other}) // it sets a requirement but no editable fields
+	// it sets a requirement but no editable fields
+	w.mustRefuse("not_allowed", desk.ApproveEdited{From: w.from("eve"), Args: other})
 	w.mustRefuse("excluded", desk.Approve{From: w.from("rita")})
 	w.apply(desk.Approve{From: w.from("eve")})
 	w.mustEnd(desk.OutcomeApproved, "eve")

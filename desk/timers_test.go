@@ -209,7 +209,8 @@ func TestWiden_AddsPermittedApprovers(t *testing.T) {
 	if got := fmt.Sprint(w.sentTargets(desk.NoticeNotify)); got != "[[group:dba group:managers]]" {
 		t.Errorf("told %s", got)
 	}
-	w.mustRefuse("not_member", desk.Approve{From: w.from("fay")}) // the route names finops, the requirement does not permit it
+	// the route names finops, the requirement does not permit it
+	w.mustRefuse("not_member", desk.Approve{From: w.from("fay")})
 	w.apply(desk.Approve{From: w.from("max")})
 	w.mustEnd(desk.OutcomeApproved, "max")
 }
@@ -257,7 +258,8 @@ func TestExtend_MovesDeadlineUpToCap(t *testing.T) {
 	ask := actionSpec()
 	ask.Requirement.Deadline = dur(hour)
 	w = open(t, ask)
-	w.mustRefuse("bad_time", desk.Extend{From: w.from("ann"), Until: start.Add(2 * hour)}) // a deadline of the policy cannot be extended
+	// a deadline of the policy cannot be extended
+	w.mustRefuse("bad_time", desk.Extend{From: w.from("ann"), Until: start.Add(2 * hour)})
 	w.advanceTo(hour)
 	w.mustEnd(desk.OutcomeExpired)
 }

@@ -159,7 +159,8 @@ func (d *Drawing) after(id string, behind [][]string) [][]string {
 func combine(one, other [][]string) (both [][]string) {
 	for _, a := range one {
 		for _, b := range other {
-			names := append(append(make([]string, 0, len(a)+len(b)), a...), b...) // never nil: a list in JSON
+			// never nil: a list in JSON
+			names := append(append(make([]string, 0, len(a)+len(b)), a...), b...)
 			slices.Sort(names)
 			if names = slices.Compact(names); len(both) < maxNext && !slices.ContainsFunc(both, func(known []string) bool { return slices.Equal(known, names) }) {
 				both = append(both, names)

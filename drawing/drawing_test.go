@@ -60,14 +60,15 @@ func TestDrawing_InEveryForm(t *testing.T) {
 func TestDrawing_NextListsSuccessors(t *testing.T) {
 	d := review()
 	for address, want := range map[string]string{
-		"runnable:review;node:plan":                           "ask\\u001b[31m a <lawyer> and research",
-		"runnable:review;node:ask%1B[31m%0Aa <lawyer>":        "publish or the end",
-		"runnable:review;node:publish;approve:x":              "plan or the end",
-		"runnable:review;hold:before#publish":                 "publish",
-		"runnable:review;hold:after#publish":                  "plan or the end",
-		"runnable:review;node:research":                       "publish",
-		"runnable:review;node:research;node:search;item:3":    "pick",
-		"runnable:review;node:research;node:pick":             "publish", // it ends, and the outer graph continues
+		"runnable:review;node:plan":                        "ask\\u001b[31m a <lawyer> and research",
+		"runnable:review;node:ask%1B[31m%0Aa <lawyer>":     "publish or the end",
+		"runnable:review;node:publish;approve:x":           "plan or the end",
+		"runnable:review;hold:before#publish":              "publish",
+		"runnable:review;hold:after#publish":               "plan or the end",
+		"runnable:review;node:research":                    "publish",
+		"runnable:review;node:research;node:search;item:3": "pick",
+		// it ends, and the outer graph continues
+		"runnable:review;node:research;node:pick":             "publish",
 		"runnable:review;node:research;hold:after#pick":       "publish",
 		"runnable:review;node:research;tool:x":                "publish",
 		"runnable:review;node:publish_it":                     "plan or the end", // its former name

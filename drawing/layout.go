@@ -15,11 +15,12 @@ const (
 	letterWidth              = 8 // approximate width of a letter, and of a small one
 	smallLetterWidth         = 6
 	gapX, gapY               = 32, 44
-	backArrowOffset          = 8      // distance of back edges from the middle of a box
-	laneGap                  = 12     // distance between parallel arrows
-	arrowStart, arrowEnd     = 14, 20 // length of the straight part at the start and the end of an arrow
-	passageWidth             = 12     // width reserved for an arrow that passes boxes
-	sweeps                   = 6
+	backArrowOffset          = 8  // distance of back edges from the middle of a box
+	laneGap                  = 12 // distance between parallel arrows
+	// length of the straight part at the start and the end of an arrow
+	arrowStart, arrowEnd = 14, 20
+	passageWidth         = 12 // width reserved for an arrow that passes boxes
+	sweeps               = 6
 )
 
 // Limits for large drawings: beyond them arrows may cross boxes and each other.

@@ -61,7 +61,8 @@ func (d *Drawing) mermaid(b *strings.Builder, prefix, indent string) (waiting []
 			waiting = append(waiting, n.Inner.mermaid(b, id+"_", indent+"  ")...)
 			fmt.Fprintf(b, "%send\n", indent)
 		case n.Kind == KindStart || n.Kind == KindEnd:
-			fmt.Fprintf(b, "%s%s((%s))\n", indent, id, n.quoted()) // without quotes, "end" would end a subgraph
+			// without quotes, "end" would end a subgraph
+			fmt.Fprintf(b, "%s%s((%s))\n", indent, id, n.quoted())
 		case n.Kind == KindEach:
 			fmt.Fprintf(b, "%s%s[[%s]]\n", indent, id, n.quoted())
 		default:

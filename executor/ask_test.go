@@ -203,7 +203,8 @@ func TestI5_ClickOnAGateDoesNotPassTheNextOne(t *testing.T) {
 		return o, nil
 	})
 	e := executorOf(t, memory.NewStore(nil), p, nil)
-	draft := waits(t, began(t, e, "g", "inproc:gates", `{"table":"users"}`)).Interrupts[0].ID // ann and bob view the draft
+	// ann and bob view the draft
+	draft := waits(t, began(t, e, "g", "inproc:gates", `{"table":"users"}`)).Interrupts[0].ID
 	click := func(who string) (fermata.Outcome, error) {
 		return e.Run(t.Context(), executor.RunRequest{
 			Account: "acme", StateKey: "g", ResumeID: "of " + who, Actor: who, Value: json.RawMessage(`{"approved":true,"approvedAt":"2026-01-01T00:00:00Z","approvedBy":"the boss"}`),

@@ -278,7 +278,8 @@ func TestJobs_AreReleasedOnStop(t *testing.T) {
 		e := keeper(t, s, executor.AuditConfig{CheckEvery: time.Hour}, t.Output())
 		e.StartWorkers()
 		synctest.Wait()
-		time.Sleep(10 * time.Minute) // longer than the lease: the job is still in progress and renews it
+		// longer than the lease: the job is still in progress and renews it
+		time.Sleep(10 * time.Minute)
 		if other := keeper(t, s, executor.AuditConfig{CheckEvery: time.Hour}, t.Output()); s.begun.Load() != 1 {
 			t.Error(s.begun.Load(), other)
 		}

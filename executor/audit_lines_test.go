@@ -143,7 +143,8 @@ func TestI12_DeadlineExtensionIsInTheLog(t *testing.T) {
 // reason.
 func TestI12_LogHasMissedSteps(t *testing.T) {
 	route := desk.DefaultRoute()
-	route.Steps[1].At, route.Steps[2].At = desk.Duration(10*time.Minute), desk.Duration(20*time.Minute) // the reminder and the page
+	// the reminder and the page
+	route.Steps[1].At, route.Steps[2].At = desk.Duration(10*time.Minute), desk.Duration(20*time.Minute)
 	for name, test := range map[string]struct {
 		before func(t *testing.T, e *executor.Executor, asked string)
 		steps  []string

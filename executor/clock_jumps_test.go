@@ -69,7 +69,8 @@ func (j *jumping) jump(to time.Duration) {
 		w.jumps++
 	}
 	j.tell("the clock jumps")
-	time.Sleep(jumpsPoll + time.Second) // until the guard has read the clock: a jump that is not read has no effect
+	// until the guard has read the clock: a jump that is not read has no effect
+	time.Sleep(jumpsPoll + time.Second)
 }
 
 func (j *jumping) ask() {

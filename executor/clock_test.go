@@ -80,8 +80,8 @@ func (l *leaping) waits(e *executor.Executor, ahead time.Duration) {
 }
 
 // The clock of a real server jumps two days ahead, and two back. Nothing expires by it on any
-// replica, including one that starts after the jump. An answer that is rejected as too late is accepted
-// when the clock is right again, and the effect happens once.
+// replica, including one that starts after the jump. An answer that is rejected as too late is
+// accepted when the clock is right again, and the effect happens once.
 func TestI10_ClockJumpOfTheServerExpiresNothing(t *testing.T) {
 	l := newLeaping(t)
 	first, second := l.replica(), l.replica()

@@ -13,8 +13,8 @@
 // transaction. The process that claims the run then executes it. Decide waits a few seconds for
 // the outcome, and returns [ErrPending] if it takes longer.
 //
-// Everything that may be secret is encrypted by package store/encrypted: inputs, outcomes, requests,
-// answers, receipts, provider refs, and checkpoints.
+// Everything that may be secret is encrypted by package store/encrypted: inputs, outcomes,
+// requests, answers, receipts, provider refs, and checkpoints.
 //
 // # Structure
 //

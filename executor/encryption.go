@@ -10,7 +10,8 @@ type Sealer = encrypted.Sealer
 // OpenKeyFile opens a key file: see [encrypted.OpenKeyFile].
 func OpenKeyFile(path string) (Sealer, error) { return encrypted.OpenKeyFile(path) }
 
-// CreateKeyFile creates a key file with a new key, unless the file exists: see [encrypted.CreateKeyFile].
+// CreateKeyFile creates a key file with a new key, unless the file exists: see
+// [encrypted.CreateKeyFile].
 func CreateKeyFile(path string) error { return encrypted.CreateKeyFile(path) }
 
 // keyLoop watches whether the keys can be reloaded.
@@ -21,7 +22,8 @@ func (e *Executor) keyLoop() {
 	}
 }
 
-// checkKeyReload logs when the keys can no longer be reloaded, and when they can again. Until then they must not be changed, and no process may be restarted.
+// checkKeyReload logs when the keys can no longer be reloaded, and when they can again. Until then
+// they must not be changed, and no process may be restarted.
 func (e *Executor) checkKeyReload() {
 	err := e.store.KeyErr()
 	before := e.keyReloadFailing.Swap(err != nil)

@@ -25,7 +25,8 @@ var ErrNotParked = errs.ErrNotParked
 // ErrResumeIDReused says that the resume id was used for another decision.
 var ErrResumeIDReused = errs.ErrResumeIDReused
 
-// ErrPending says that the start or the decision is recorded and being executed; see [PendingError].
+// ErrPending says that the start or the decision is recorded and being executed; see
+// [PendingError].
 var ErrPending = errs.ErrPending
 
 // ErrClosed says that the executor was stopped.
@@ -51,8 +52,8 @@ var ErrAnswerSchemaChanged = errs.ErrAnswerSchemaChanged
 // ErrNoPolicy says that there is no policy.
 var ErrNoPolicy = errs.ErrNoPolicy
 
-// PendingError says that the start or the decision is recorded and being executed. Repeat the request, with the same start or the same resume id, to
-// wait for the outcome.
+// PendingError says that the start or the decision is recorded and being executed. Repeat the
+// request, with the same start or the same resume id, to wait for the outcome.
 type PendingError = errs.PendingError
 
 // Sizes of requests, in bytes.

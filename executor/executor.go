@@ -105,7 +105,8 @@ func (c *Config) setDefaults() error {
 	c.SaveDelay = cmp.Or(c.SaveDelay, 25*time.Millisecond)
 	c.Wait = cmp.Or(c.Wait, 5*time.Second)
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 24*time.Hour)
-	c.OutageAfter = max(cmp.Or(c.OutageAfter, 2*time.Minute), 4*c.Poll) // a process that polls this seldom is not down
+	// a process that polls this seldom is not down
+	c.OutageAfter = max(cmp.Or(c.OutageAfter, 2*time.Minute), 4*c.Poll)
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 25)
 	c.Audit.SignEvery = cmp.Or(c.Audit.SignEvery, time.Hour)
 	c.Log = cmp.Or(c.Log, slog.Default())
@@ -134,7 +135,8 @@ type DeskConfig struct {
 	Notify func(ctx context.Context, account string, notice desk.Notice) error
 }
 
-// Executor executes runs. Make one with New; StartWorkers begins the work in the background, Stop ends it.
+// Executor executes runs. Make one with New; StartWorkers begins the work in the background, Stop
+// ends it.
 type Executor struct {
 	Reads
 	Policies

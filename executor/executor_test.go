@@ -173,7 +173,8 @@ func TestI3_RepeatedResumeReturnsTheSameOutcomeWithoutExecution(t *testing.T) {
 	if _, err := e.Run(t.Context(), answer("demo-1", "2", "approve")); err != nil {
 		t.Fatal(err)
 	}
-	again, err := e.Run(t.Context(), answer("demo-1", "1", "revise")) // after another gate was passed
+	// after another gate was passed
+	again, err := e.Run(t.Context(), answer("demo-1", "1", "revise"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,8 @@ import (
 	"context"
 )
 
-// Ready returns nil if the store can be reached and written to, and took what was to be written, and this executor takes work.
+// Ready returns nil if the store can be reached and written to, and took what was to be written,
+// and this executor takes work.
 func (e *Executor) Ready(ctx context.Context) error {
 	if e.background.IsStopping() {
 		return ErrClosed
@@ -15,7 +16,8 @@ func (e *Executor) Ready(ctx context.Context) error {
 	if _, err := e.store.Now(ctx); err != nil {
 		return err
 	}
-	if _, err := e.store.CountPending(ctx, "", 1); err != nil { // the time may be that of the host; this is read from what is kept
+	// the time may be that of the host; this is read from what is kept
+	if _, err := e.store.CountPending(ctx, "", 1); err != nil {
 		return err
 	}
 	return e.store.CheckWritable(ctx)

@@ -250,7 +250,8 @@ func TestI10_NoStormOfNoticesAfterAnOutage(t *testing.T) {
 	eventually(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return told[desk.NoticeNotify] > 0 && told[desk.NoticePage] > 0 && told[desk.NoticeRerender] > 0 // in any order
+		// in any order
+		return told[desk.NoticeNotify] > 0 && told[desk.NoticePage] > 0 && told[desk.NoticeRerender] > 0
 	})
 	mu.Lock()
 	defer mu.Unlock()

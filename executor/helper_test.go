@@ -54,8 +54,8 @@ func providing[S any](t *testing.T, g *graph.Graph[S]) provider.Provider {
 	return p
 }
 
-// executorOf makes an executor with one provider, which looks for work often and is stopped after the test. Each status change that it writes without an audit
-// line fails the test.
+// executorOf makes an executor with one provider, which looks for work often and is stopped after
+// the test. Each status change that it writes without an audit line fails the test.
 func executorOf(t *testing.T, s store.Store, p provider.Provider, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
 	config := executor.Config{Store: s, Providers: []provider.Provider{p}, Sealer: testBox(t), Poll: 5 * time.Millisecond, Wait: time.Minute}

@@ -219,7 +219,8 @@ rules:
 		asked := waits(t, mustRun(t, e, executor.RunRequest{
 			Account: "acme", StateKey: "drop-1", Graph: "inproc:plan", Input: json.RawMessage(`{"table":""}`), Actor: "req",
 		}))
-		for _, said := range []struct{ who, value string }{ // an answer, an edit, and a rejection with a reason
+		// an answer, an edit, and a rejection with a reason
+		for _, said := range []struct{ who, value string }{
 			{"ann", `"users"`}, {"bob", `{"verb":"approve","args":{"table":"old_users"}}`}, {"dan", `{"verb":"reject","reason":"warn nobody"}`},
 			{"cleo", yes}, // adds no input of her own
 		} {

@@ -89,7 +89,8 @@ func TestLimits_RetriedRunIsNotDeniedByItsOwnCharge(t *testing.T) {
 	p, request := diesCharged(t, runs, &paid, once)
 	second := executorOf(t, runs, p, once)
 	second.StartWorkers()
-	eventually(t, func() bool { return second.Retry(t.Context(), "acme", "a", desk.From{}) == nil }) // once it is parked
+	// once it is parked
+	eventually(t, func() bool { return second.Retry(t.Context(), "acme", "a", desk.From{}) == nil })
 	if outcome := mustRun(t, second, request); paid.Load() != 600 {
 		t.Errorf("600 of 1000: %#v, paid %d", outcome, paid.Load())
 	}

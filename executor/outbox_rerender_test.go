@@ -54,7 +54,8 @@ func TestOutbox_CardShowsTheFinalState(t *testing.T) {
 	for _, c := range []*card{
 		{}, {slow: desk.NoticeNotify, nap: 10 * time.Second}, {slow: desk.NoticeNotify, nap: 10 * time.Second, lost: errReset},
 		{slow: desk.NoticeRemind, nap: 10 * time.Second}, {slow: desk.NoticeRerender, nap: 10 * time.Second},
-		{slow: desk.NoticeNotify, nap: 3 * time.Minute}, {slow: desk.NoticeRerender, nap: 3 * time.Minute}, // longer than the claim of the notice
+		// longer than the claim of the notice
+		{slow: desk.NoticeNotify, nap: 3 * time.Minute}, {slow: desk.NoticeRerender, nap: 3 * time.Minute},
 	} {
 		t.Run(fmt.Sprintf("%s takes %s, %v", c.slow, c.nap, c.lost), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -115,8 +116,8 @@ func (b *blink) Document(ctx context.Context, account string, kind store.Documen
 	return b.Store.Document(ctx, account, kind, id)
 }
 
-// slowOnce renders a request that changes during the delivery, and returns all of its notices. woken is
-// called after the rendering.
+// slowOnce renders a request that changes during the delivery, and returns all of its notices.
+// woken is called after the rendering.
 func slowOnce(t *testing.T, s store.Store, woken func()) []desk.Notice {
 	var slept atomic.Bool
 	ch := &channel{fail: func(n desk.Notice) error {
@@ -188,7 +189,8 @@ func TestOutbox_RequestThatAlwaysChangesLeavesSlotsForOthers(t *testing.T) {
 			acts(t, e, id, desk.Release{From: by("ann")})
 		}
 		time.Sleep(10 * time.Minute)
-		if drawn := len(ch.of(desk.NoticeRerender)); drawn > 2*120 || most.Load() > 30 { // one for each change, and one for each change during a delivery
+		// one for each change, and one for each change during a delivery
+		if drawn := len(ch.of(desk.NoticeRerender)); drawn > 2*120 || most.Load() > 30 {
 			t.Errorf("120 changes were rendered %d times, %d at once", drawn, most.Load())
 		}
 	})

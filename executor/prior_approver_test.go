@@ -118,7 +118,8 @@ rules:
 	if _, err := e.Act(t.Context(), "acme", two, claim); !errors.Is(err, desk.ErrExcluded) {
 		t.Errorf("claim while her other approval is valid: %v", err)
 	}
-	mustRun(t, e, word("carl", "a", "r4", one, `{"verb":"approve","args":{"cents":7}}`)) // voids ann's approval
+	// voids ann's approval
+	mustRun(t, e, word("carl", "a", "r4", one, `{"verb":"approve","args":{"cents":7}}`))
 	if _, err := e.Act(t.Context(), "acme", two, claim); err != nil {
 		t.Errorf("claim after her other approval became void: %v", err)
 	}

@@ -145,16 +145,18 @@ func (r *race) ends(byClock bool) {
 // blocked before its last call.
 func TestI3_OneAnswerAcrossTheEndOfARequest(t *testing.T) {
 	for _, test := range []struct {
-		who            string
-		before, after  string // where the replicas are blocked: the one before the end, and the one after it
-		beforeGoes     bool   // that one continues before the end
-		byClock, first bool   // the one before the end is released first
+		who string
+		// where the replicas are blocked: the one before the end, and the one after it
+		before, after  string
+		beforeGoes     bool // that one continues before the end
+		byClock, first bool // the one before the end is released first
 		want           string
 	}{
 		{who: "mallory", before: "Amend", after: "Decide", first: true, want: string(store.ResultAlreadyDecided)},
 		{who: "mallory", before: "Amend", after: "Decide", byClock: true, first: true, want: string(store.ResultAlreadyDecided)},
 		{who: "mallory", before: "Amend", after: "", want: string(store.ResultAlreadyDecided)},
-		{who: "mallory", before: "Paper", after: "Decide", first: true, want: string(store.ResultAlreadyDecided)}, // it reads that the store will answer
+		// it reads that the store will answer
+		{who: "mallory", before: "Paper", after: "Decide", first: true, want: string(store.ResultAlreadyDecided)},
 		{who: "mallory", before: "Paper", after: "Decide", byClock: true, first: true, want: string(store.ResultAlreadyDecided)},
 		{who: "mallory", before: "", after: "", beforeGoes: true, want: string(executor.Forbidden)},
 		{who: "mallory", before: "Standing", after: "", byClock: true, want: string(store.ResultAlreadyDecided)},

@@ -106,7 +106,8 @@ func TestKeys_RotationWhileRunsWait(t *testing.T) {
 		t.Errorf("Reencrypt again: %+v, %v", again, err)
 	}
 
-	fresh := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Sealer = boxOf(t, 2) }) // the old key is gone
+	// the old key is gone
+	fresh := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Sealer = boxOf(t, 2) })
 	completed(t, mustRun(t, fresh, addressed(t, fresh, approveSpy("waits"))))
 	if done := completed(t, mustRun(t, fresh, addressed(t, fresh, approveSpy("over")))); done.Content != secret+" receipt" {
 		t.Errorf("the outcome from before the rotation is %q", done.Content)
@@ -177,7 +178,8 @@ func TestI15_DeletedRunLeavesNoDocuments(t *testing.T) {
 		e.StartWorkers()
 		request := wondering(t, e, "was it damaged?")
 		replied(t, e, request, 1)
-		seen := func(who, resume string) executor.RunRequest { // with the digest after the reply of the run
+		// with the digest after the reply of the run
+		seen := func(who, resume string) executor.RunRequest {
 			doc, err := e.RequestDocument(t.Context(), "acme", request)
 			if err != nil {
 				t.Fatal(err)

@@ -23,10 +23,12 @@ type StartRequest = worker.StartRequest
 // DecideRequest answers open requests. It can be repeated with the same resume id and counts once.
 type DecideRequest = decide.Request
 
-// RunRequest starts a run, or resumes it if it has a resume id. It has the fields of the chat endpoint; [StartRequest] and [DecideRequest] are its two halves.
+// RunRequest starts a run, or resumes it if it has a resume id. It has the fields of the chat
+// endpoint; [StartRequest] and [DecideRequest] are its two halves.
 type RunRequest struct {
 	Account string
-	// StateKey is the public handle of the run. For a start it may be empty; then a new one is made.
+	// StateKey is the public handle of the run. For a start it may be empty; then a new one is
+	// made.
 	StateKey string
 
 	// Graph, Input, StartID, Supersede, ReserveStateKey and Kind are those of a [StartRequest].
@@ -42,7 +44,8 @@ type RunRequest struct {
 	Value    json.RawMessage
 	Targets  map[string]Answer
 
-	// Actor decides, or has the run started. Via is the channel of the request, Auth how strongly the actor was authenticated.
+	// Actor decides, or has the run started. Via is the channel of the request, Auth how strongly
+	// the actor was authenticated.
 	Actor, Via string
 	Auth       desk.Auth
 
@@ -74,8 +77,9 @@ func (e *Executor) Run(ctx context.Context, request RunRequest) (fermata.Outcome
 	return e.Decide(ctx, request.toDecide())
 }
 
-// Start starts a run and returns its outcome. If that takes too long it returns a [*PendingError]; the run is started then, and goes on. After an error of any
-// other package it is unknown whether the run was started. Repeat the request: it counts once.
+// Start starts a run and returns its outcome. If that takes too long it returns a [*PendingError];
+// the run is started then, and goes on. After an error of any other package it is unknown whether
+// the run was started. Repeat the request: it counts once.
 func (e *Executor) Start(ctx context.Context, request StartRequest) (fermata.Outcome, error) {
 	if e.background.IsStopping() {
 		return nil, ErrClosed
@@ -92,10 +96,12 @@ func (e *Executor) Start(ctx context.Context, request StartRequest) (fermata.Out
 	return outcome, e.background.NoteWriteError(err)
 }
 
-// Decide records answers to open requests of a run and returns the outcome of the execution that applies them. If others have to agree first, the answers are votes,
-// and the outcome is the one the run has now. If the execution takes too long Decide returns a [*PendingError]; the decision is recorded then. A decision that
-// cannot be accepted is a [*RefusedError], an answer that does not fit its request a [*fermata.AnswerError]. After an error of any other package it is
-// unknown whether the decision was recorded. Repeat the request: it counts once.
+// Decide records answers to open requests of a run and returns the outcome of the execution that
+// applies them. If others have to agree first, the answers are votes, and the outcome is the one
+// the run has now. If the execution takes too long Decide returns a [*PendingError]; the decision
+// is recorded then. A decision that cannot be accepted is a [*RefusedError], an answer that does
+// not fit its request a [*fermata.AnswerError]. After an error of any other package it is unknown
+// whether the decision was recorded. Repeat the request: it counts once.
 func (e *Executor) Decide(ctx context.Context, request DecideRequest) (fermata.Outcome, error) {
 	if e.background.IsStopping() {
 		return nil, ErrClosed
@@ -109,7 +115,8 @@ func (e *Executor) Decide(ctx context.Context, request DecideRequest) (fermata.O
 }
 
 func (e *Executor) decide(ctx context.Context, request DecideRequest) (fermata.Outcome, error) {
-	_ = e.worker.RenewOverdue(ctx) // a decision may claim its run; a process that cannot renew cannot claim, either
+	// a decision may claim its run; a process that cannot renew cannot claim, either
+	_ = e.worker.RenewOverdue(ctx)
 	snapshot, err := e.decider.Load(ctx, &request)
 	if err != nil {
 		return nil, err
@@ -154,16 +161,19 @@ func validateNames(stateKey string, names ...name) error {
 	return nil
 }
 
-// IsRepeat reports whether a start is the one that a run began with. Then it starts nothing, and returns the outcome of that run.
+// IsRepeat reports whether a start is the one that a run began with. Then it starts nothing, and
+// returns the outcome of that run.
 func IsRepeat(start RunRequest, run store.Run) bool {
 	return run.InputDigest == worker.StartDigest(start.toStart())
 }
 
-// EnvelopeDigest returns the digest of what a request shows. An answer that carries it is refused if the request shows something else.
+// EnvelopeDigest returns the digest of what a request shows. An answer that carries it is refused
+// if the request shows something else.
 func EnvelopeDigest(shown fermata.Envelope) string { return ids.EnvelopeDigest(shown) }
 
-// Await waits for the outcome of a request that [Executor.Run] took before, and begins nothing. A start that is sent again would begin another run if its state key
-// was taken and is free again. run is the id of the run that was started or resumed, whichever run has its state key now.
+// Await waits for the outcome of a request that [Executor.Run] took before, and begins nothing. A
+// start that is sent again would begin another run if its state key was taken and is free again.
+// run is the id of the run that was started or resumed, whichever run has its state key now.
 func (e *Executor) Await(ctx context.Context, request RunRequest, run string) (fermata.Outcome, error) {
 	return e.waiter.Await(ctx, await.Target{Account: request.Account, Run: run, StateKey: request.StateKey, Actor: request.Actor, ResumeID: request.ResumeID, Wait: request.Wait})
 }

@@ -14,7 +14,8 @@ type WaitHistogram = stats.WaitHistogram
 // WaitBounds are the upper bounds of the counts in [WaitHistogram], in seconds.
 var WaitBounds = stats.WaitBounds
 
-// Progress is something that happens in a run right now, as a step or a token of a model. It is not stored.
+// Progress is something that happens in a run right now, as a step or a token of a model. It is not
+// stored.
 type Progress = progress.Progress
 
 // Stats returns what this executor has done so far.
@@ -24,8 +25,9 @@ func (e *Executor) Stats() Stats {
 	return s
 }
 
-// WatchProgress returns the progress of the runs of a state key from now on, as far as this process executes them; for the others there are only
-// [Executor.Events]. A slow listener misses some of it. The values are shared between listeners and must not be changed. stop has to be called.
+// WatchProgress returns the progress of the runs of a state key from now on, as far as this process
+// executes them; for the others there are only [Executor.Events]. A slow listener misses some of
+// it. The values are shared between listeners and must not be changed. stop has to be called.
 func (e *Executor) WatchProgress(account, stateKey string) (progress <-chan *Progress, stop func()) {
 	return e.progress.Watch(account, stateKey)
 }

@@ -32,7 +32,8 @@ func TestStop_ReleasesExecutingRuns(t *testing.T) {
 		runs := memory.NewStore(nil)
 		slow, w := &world{hold: make(chan struct{})}, new(world)
 		leaving := newExecutor(t, runs, slow, func(c *executor.Config) { c.Lease = time.Hour })
-		staying := newExecutor(t, runs, w, func(c *executor.Config) { c.Poll = 3 * time.Second }) // not at the moment when the other one stops
+		// not at the moment when the other one stops
+		staying := newExecutor(t, runs, w, func(c *executor.Config) { c.Poll = 3 * time.Second })
 		staying.StartWorkers()
 		start(t, leaving, "demo-1")
 		waited := make(chan error)

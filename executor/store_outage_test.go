@@ -155,7 +155,8 @@ func TestI16_ProcessDoesNotTakeOverItsOwnRun(t *testing.T) {
 				if _, err := e.Run(t.Context(), request); !errors.Is(err, executor.ErrPending) {
 					t.Fatal(err)
 				}
-				time.Sleep(21 * time.Second) // the lease has ended, the store is back, and the next renewal is not due yet
+				// the lease has ended, the store is back, and the next renewal is not due yet
+				time.Sleep(21 * time.Second)
 				request.Wait = time.Hour
 				completed(t, mustRun(t, e, request))
 				if n := p.executed.Load(); n != 2 {
@@ -254,7 +255,8 @@ func TestI2_FailedLookupOfAnApprovalFailsNoRun(t *testing.T) {
 					value := `{"verb":"approve","args":{"N":` + n + `}}`
 					return told(t, e, word("ann", "k", resume, asked.Interrupts[0].ID, value))
 				}
-				asked = waits(t, say("r1", "100000000000000000000")) // not a valid number: it is asked again, under another id
+				// not a valid number: it is asked again, under another id
+				asked = waits(t, say("r1", "100000000000000000000"))
 				h.mu.Lock()
 				h.left = nth
 				h.mu.Unlock()

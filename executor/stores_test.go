@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// onEachStore runs a test on every store. Each call of open is a replica: another process, as far as the store can tell.
+// onEachStore runs a test on every store. Each call of open is a replica: another process, as far
+// as the store can tell.
 func onEachStore(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 	t.Run("memory", func(t *testing.T) {
 		s := memory.NewStore(nil)
@@ -79,7 +80,8 @@ func TestStores_TheSeedsAcceptanceChecks(t *testing.T) {
 	})
 }
 
-// Replicas share the work: many runs, decided at random replicas, twice each, are all done, and every effect happens once.
+// Replicas share the work: many runs, decided at random replicas, twice each, are all done, and
+// every effect happens once.
 func TestStores_ReplicasShareTheWork(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		d := new(dropper)
@@ -134,7 +136,8 @@ func firstEvents(t *testing.T, e *executor.Executor, count int) (first []store.E
 	return first
 }
 
-// Events are counted from one in each run, so a number alone is no place to go on from: the state key may be that of a newer run by then.
+// Events are counted from one in each run, so a number alone is no place to go on from: the state
+// key may be that of a newer run by then.
 func TestStores_BehindAnEventOfTheRunBeforeComesAllOfTheNewOne(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		e := new(dropper).executor(t, open(), nil)
@@ -151,7 +154,8 @@ func TestStores_BehindAnEventOfTheRunBeforeComesAllOfTheNewOne(t *testing.T) {
 	})
 }
 
-// What became of a question is said also when its state key belongs to another run by then, and the same again. It was called unknown.
+// What became of a question is said also when its state key belongs to another run by then, and the
+// same again. It was called unknown.
 func TestStores_AWordOnAQuestionOfTheRunBeforeIsToldWhatBecameOfIt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		e := new(dropper).executor(t, open(), nil)
@@ -239,7 +243,8 @@ func TestI10_OfManyReplicasOneLetsAQuestionExpire(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				time.Sleep(time.Duration(i) * 50 * time.Millisecond) // some are in time, some are not
+				// some are in time, some are not
+				time.Sleep(time.Duration(i) * 50 * time.Millisecond)
 				request := decision(key, "approve")
 				request.StateKey, request.Wait = key, time.Minute
 				_, err := replicas[(i+1)%3].Run(t.Context(), addressed(t, replicas[i%3], request))

@@ -39,7 +39,8 @@ func (p swapPlace) kind() string {
 	return string(p.what)
 }
 
-// swapValues returns the first value of each place of a store, and the places in the order in which the store has them.
+// swapValues returns the first value of each place of a store, and the places in the order in which
+// the store has them.
 func swapValues(t *testing.T, s store.Store) (places []swapPlace, values map[swapPlace][]byte) {
 	t.Helper()
 	values = make(map[swapPlace][]byte)
@@ -82,7 +83,8 @@ func eachSealed(t *testing.T, s store.Store, replace func(swapPlace, []byte) []b
 	}
 }
 
-// swapAccounts and swapKeys are the accounts of the test and the runs that each has. Two runs are completed, two wait.
+// swapAccounts and swapKeys are the accounts of the test and the runs that each has. Two runs are
+// completed, two wait.
 var (
 	swapAccounts = []string{"acme", "other"}
 	swapKeys     = []string{"done-1", "done-2", "open-1", "open-2"}
@@ -126,7 +128,8 @@ func newSwapSite(t *testing.T, s store.Store) *swapSite {
 	t.Helper()
 	g := graph.New[order]("drop")
 	g.Node("prepare", func(_ context.Context, o order) (order, error) {
-		o.Receipt = strings.Repeat("none yet for "+o.Table+" ", 30) // so large that it becomes a part of its own
+		// so large that it becomes a part of its own
+		o.Receipt = strings.Repeat("none yet for "+o.Table+" ", 30)
 		return o, nil
 	})
 	g.Node("drop", func(ctx context.Context, o order) (order, error) {
@@ -177,7 +180,8 @@ func (s *swapSite) approveOf(account, key string) executor.RunRequest {
 
 func isDone(key string) bool { return strings.HasPrefix(key, "done") }
 
-// fill makes a run, with a comment and a question to the requester; and, if it is to be completed, approves it and makes a grant of that.
+// fill makes a run, with a comment and a question to the requester; and, if it is to be completed,
+// approves it and makes a grant of that.
 func (s *swapSite) fill(account, key string) {
 	s.Helper()
 	marker := swapMarker(account, key)
@@ -198,7 +202,8 @@ func (s *swapSite) fill(account, key string) {
 	}
 }
 
-// read collects everything that the executor says of a run, and whether it said that something cannot be read.
+// read collects everything that the executor says of a run, and whether it said that something
+// cannot be read.
 func (s *swapSite) read(account, key string) (said string, unreadable bool) {
 	s.Helper()
 	marker := swapMarker(account, key)
@@ -328,7 +333,8 @@ const (
 // one run, the receipts of several effects of one interrupt, and older values of the same place.
 func TestI7_ValueMovedToAnotherPlaceIsUnreadable(t *testing.T) {
 	all, records, accounts := []string{otherAccount, otherRecord, otherField}, []string{otherAccount, otherRecord}, []string{otherAccount}
-	// Everything that is encrypted in the store of this test, and where else there is a value to swap it with.
+	// Everything that is encrypted in the store of this test, and where else there is a value to
+	// swap it with.
 	kinds := map[string][]string{
 		"ref": all, "input": all, "outcome": all, "part": append(all, otherPart), "data": all, "answer": all, "receipt": all, "paper:request": all, "paper:run": all,
 		"paper:notice": records, "paper:ruling": records, "paper:grant": records, "paper:policy": accounts,
@@ -337,7 +343,8 @@ func TestI7_ValueMovedToAnotherPlaceIsUnreadable(t *testing.T) {
 		site := newSwapSite(t, memory.NewStore(nil))
 		places, _ := swapValues(t, site.s)
 		for _, p := range places {
-			if _, ok := kinds[p.kind()]; !ok && p.what != store.SealedNamedValue { // the key check has an account, a record and a field of its own
+			// the key check has an account, a record and a field of its own
+			if _, ok := kinds[p.kind()]; !ok && p.what != store.SealedNamedValue {
 				t.Errorf("%s is encrypted and not in this test", p.kind())
 			}
 		}
@@ -368,7 +375,8 @@ func (s *swapSite) swap(kind string, related func(a, b swapPlace) bool) (swapPla
 	places, values := swapValues(s.T, s.s)
 	for _, a := range places {
 		for _, b := range places {
-			if a.kind() == kind && related(a, b) && (kind != "ref" || s.waits(a)) { // the ref of a run that is over is not read any more
+			// the ref of a run that is over is not read any more
+			if a.kind() == kind && related(a, b) && (kind != "ref" || s.waits(a)) {
 				swap(s.T, s.s, values, a, b)
 				s.reopen(100 * time.Millisecond) // for runs that cannot go on
 				return a, b

@@ -123,7 +123,8 @@ rules:
 			question = i.ID
 		}
 	}
-	waits(t, mustRun(t, e, word("carl", "a", "r0", question, `"yes"`))) // the small payment is asked now
+	// the small payment is asked now
+	waits(t, mustRun(t, e, word("carl", "a", "r0", question, `"yes"`)))
 	rows.Add(1)
 	waits(t, mustRun(t, e, word("ann", "a", "r1", big, yes)))
 	var again string

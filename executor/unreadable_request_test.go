@@ -46,7 +46,8 @@ func TestI4_RequestWithoutItsDocumentCannotBeDecided(t *testing.T) {
 		t.Fatal("the users are dropped without a known requirement")
 	}
 	kept.gone = false
-	for _, who := range []string{"bob", "eve"} { // the same resume ids: a vote that could not be evaluated was not answered
+	// the same resume ids: a vote that could not be evaluated was not answered
+	for _, who := range []string{"bob", "eve"} {
 		if _, err := says(t, e, who, who+" agrees", yes); err != nil {
 			t.Fatalf("the request document is back, and %s gets %v", who, err)
 		}

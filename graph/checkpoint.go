@@ -64,12 +64,13 @@ const (
 type taskStatus string
 
 const (
-	taskHeldBefore taskStatus = "held"     // a hold before the node is open
-	taskReady      taskStatus = "ready"    // the node is to be entered, or was when the process died
-	taskWaiting    taskStatus = "waiting"  // the node raised an interrupt
-	taskFinished   taskStatus = "finished" // the node has finished, its siblings have not
-	taskHeldAfter  taskStatus = "resting"  // a hold after the node is open
-	taskRemoved    taskStatus = "over"     // to be removed; never saved
+	taskHeldBefore taskStatus = "held" // a hold before the node is open
+	// the node is to be entered, or was when the process died
+	taskReady     taskStatus = "ready"
+	taskWaiting   taskStatus = "waiting"  // the node raised an interrupt
+	taskFinished  taskStatus = "finished" // the node has finished, its siblings have not
+	taskHeldAfter taskStatus = "resting"  // a hold after the node is open
+	taskRemoved   taskStatus = "over"     // to be removed; never saved
 )
 
 // checkpoint is a loaded run, indexed by place.
@@ -339,5 +340,6 @@ func nodeSegment(name string) string {
 // follow.
 func fieldPart(field string) string {
 	name := fermata.Segment{ID: field}.String()
-	return partField + strings.ReplaceAll(name, " ", "%20") + "#" // the place begins after the next space
+	// the place begins after the next space
+	return partField + strings.ReplaceAll(name, " ", "%20") + "#"
 }

@@ -92,7 +92,8 @@ type stateUpdate struct {
 // The lock must be held.
 func (inst *instance) applyUpdate(c *stateUpdate) error {
 	next := c.result
-	if c.base != inst.state { // otherwise the state is unchanged since, and the result is the next state
+	// otherwise the state is unchanged since, and the result is the next state
+	if c.base != inst.state {
 		next = inst.flow.stateType.shallowCopy(inst.state)
 		if err := inst.applyMerged(next, c); err != nil {
 			return err
@@ -139,7 +140,8 @@ func (inst *instance) applyMerged(next statePtr, c *stateUpdate) error {
 		if revisions[k].clock != 0 {
 			inst.fields[i].add(revisions[k], c.by)
 		}
-		if c.resultSaved && !revisions[k].saved { // the saved value is not the merged one; a large one is saved again
+		// the saved value is not the merged one; a large one is saved again
+		if c.resultSaved && !revisions[k].saved {
 			inst.removeFieldValue(i, c.version)
 		}
 	}

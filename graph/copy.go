@@ -108,7 +108,8 @@ func copyStruct(v reflect.Value, depth int) (reflect.Value, error) {
 	}
 	for i := range t.NumField() {
 		item := v.Field(i)
-		if t.Field(i).Tag.Get("json") != "-" { // fields that are not saved may be anything, and are passed unchanged
+		// fields that are not saved may be anything, and are passed unchanged
+		if t.Field(i).Tag.Get("json") != "-" {
 			var err error
 			if item, err = deepCopy(item, depth+1); err != nil {
 				return v, err

@@ -81,7 +81,8 @@ func TestI14_AResultThatWaitsForItsSiblingsSurvivesADeployAndACrash(t *testing.T
 				return s, err
 			}, migrate...))
 			h.st = faulty
-			faulty.CrashSave(2, storetest.AfterWrite) // the first sets the status to running, the second is that of Do
+			// the first sets the status to running, the second is that of Do
+			faulty.CrashSave(2, storetest.AfterWrite)
 			_, err := h.resume(graph.TakeOver())
 			wantErr(t, err, storetest.ErrCrashed)
 			faulty.Restart()

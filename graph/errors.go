@@ -86,14 +86,19 @@ type MistakeCode string
 
 // The mistakes that Compile finds.
 const (
-	MistakeName        MistakeCode = "name"        // an empty or reserved name
-	MistakeDuplicate   MistakeCode = "duplicate"   // two nodes with one name, or the same edge twice
-	MistakeUnknown     MistakeCode = "unknown"     // an edge, branch, hold or rename names an unknown node
+	MistakeName MistakeCode = "name" // an empty or reserved name
+	// two nodes with one name, or the same edge twice
+	MistakeDuplicate MistakeCode = "duplicate"
+	// an edge, branch, hold or rename names an unknown node
+	MistakeUnknown     MistakeCode = "unknown"
 	MistakeUnreachable MistakeCode = "unreachable" // the node is not reachable from Start
 	MistakeDeadEnd     MistakeCode = "dead-end"    // End is not reachable from the node
-	MistakeMissing     MistakeCode = "nothing"     // a node without a function, a branch without route or targets
-	MistakeState       MistakeCode = "state"       // the state, or the result of a fan-out, has a type that cannot be saved
-	MistakeMerge       MistakeCode = "merge"       // a merge function for an unknown field or of another type
+	// a node without a function, a branch without route or targets
+	MistakeMissing MistakeCode = "nothing"
+	// the state, or the result of a fan-out, has a type that cannot be saved
+	MistakeState MistakeCode = "state"
+	// a merge function for an unknown field or of another type
+	MistakeMerge MistakeCode = "merge"
 )
 
 func (e *CompileError) Error() string {

@@ -29,8 +29,9 @@ import (
 type execution struct {
 	options
 	naming sync.Once
-	loaded *checkpoint                        // nil for a new run
-	places *smallmap.Map[string, placeStatus] // open interrupts, and newly answered ones, at and below each place
+	loaded *checkpoint // nil for a new run
+	// open interrupts, and newly answered ones, at and below each place
+	places *smallmap.Map[string, placeStatus]
 
 	saving sync.Mutex // held during a save
 	mu     sync.Mutex // guards the fields below

@@ -63,8 +63,8 @@ func (exec *execution) unknownKinds() (missing []string) {
 }
 
 // CheckAnswer validates an answer without running or changing anything. It returns the answer as
-// JSON, or the error that [Flow.Resume] would return. To validate several answers, or to resume with
-// them, use [Flow.Load].
+// JSON, or the error that [Flow.Resume] would return. To validate several answers, or to resume
+// with them, use [Flow.Load].
 func (fl *Flow[S]) CheckAnswer(ctx context.Context, run, interruptID string, answer any, list ...Option) (json.RawMessage, error) {
 	loaded, err := fl.Load(ctx, run, list...)
 	if err != nil {
@@ -121,7 +121,8 @@ func (fl *compiled) checkHold(place fermata.Address, answer any) ([]byte, error)
 		return encodeState(fl.stateType, answer)
 	}
 	inner, _, rest := fl.descend(place)
-	if inner == nil || len(rest) == 0 { // a graph that the node's own code runs: it validates the answer itself
+	// a graph that the node's own code runs: it validates the answer itself
+	if inner == nil || len(rest) == 0 {
 		if answer == nil {
 			return nil, nil
 		}

@@ -30,11 +30,12 @@ type instance struct {
 	activations       []int             // number of activations by node
 	formerActivations []activationCount // the same for nodes that the graph no longer has
 	triggered         []int             // nodes that have been reached
-	nextRound         []int             // first nodes of loops that have been reached by a back edge
-	stepTasks         []*task           // the tasks of the current step
-	freeTask          *task             // a finished task, for reuse
-	tasks             []*task
-	seq               int64
+	// first nodes of loops that have been reached by a back edge
+	nextRound []int
+	stepTasks []*task // the tasks of the current step
+	freeTask  *task   // a finished task, for reuse
+	tasks     []*task
+	seq       int64
 	// pendingChanges are changes that are saved together with the tasks: interrupts and removed
 	// parts.
 	pendingChanges []partChange
@@ -286,7 +287,8 @@ func (inst *instance) finishOrWait() error {
 			signals = append(signals, t.signals...)
 			continue
 		}
-		for _, r := range inst.exec.OpenInterrupts(t.place) { // it was loaded, so its place is known
+		// it was loaded, so its place is known
+		for _, r := range inst.exec.OpenInterrupts(t.place) {
 			signals = append(signals, &activation.Signal{Record: r})
 		}
 	}
@@ -388,7 +390,8 @@ func (inst *instance) startReady() error {
 	waiting := slices.Clone(inst.nextRound)
 	inst.nextRound = slices.DeleteFunc(inst.nextRound, func(n int) bool {
 		round := inst.flow.plan.loops[n]
-		inner := func(m int) bool { return m != n && round.has(m) } // an inner loop has another iteration to do
+		// an inner loop has another iteration to do
+		inner := func(m int) bool { return m != n && round.has(m) }
 		return !ahead.has(n) && !under.intersects(round) && !slices.ContainsFunc(waiting, inner) && start(n)
 	})
 	slices.Sort(begun)
@@ -405,7 +408,8 @@ func (inst *instance) startReady() error {
 func (inst *instance) activeNodes() (under, ahead nodeSet) {
 	p := &inst.flow.plan
 	under, ahead = newNodeSet(len(inst.flow.nodes)), newNodeSet(len(inst.flow.nodes))
-	for _, n := range inst.nextRound { // the next iteration is ahead of the nodes after the loop, and of no node in this iteration
+	// the next iteration is ahead of the nodes after the loop, and of no node in this iteration
+	for _, n := range inst.nextRound {
 		ahead.unionExcept(p.ahead[n], p.loops[n])
 	}
 	for _, t := range inst.tasks {

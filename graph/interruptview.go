@@ -15,7 +15,8 @@ import (
 type interruptView struct {
 	session *execution
 	root    *compiled
-	seen    smallmap.Map[string, *fermata.InterruptCtx] // by interrupt id or, for a graph, by address
+	// by interrupt id or, for a graph, by address
+	seen smallmap.Map[string, *fermata.InterruptCtx]
 }
 
 func (v *interruptView) interrupt(r *activation.Record) *fermata.InterruptCtx {

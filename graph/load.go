@@ -86,7 +86,8 @@ func (inst *instance) restore(saved *checkpoint) error {
 func (inst *instance) applyNewHolds() error {
 	for _, t := range inst.tasks {
 		saved := inst.exec.loaded.at(t.place)
-		entered := t.attempt > 0 || len(saved.journal)+len(saved.records)+len(saved.below) > 0 // its hold is also one of the records
+		// its hold is also one of the records
+		entered := t.attempt > 0 || len(saved.journal)+len(saved.records)+len(saved.below) > 0
 		if t.status != taskReady || !inst.flow.before[t.node] || entered {
 			continue
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// LoadedRun is a saved run in memory. The checkpoint is loaded and decoded once, by [Flow.Load], for
-// all methods. It is not safe for concurrent use.
+// LoadedRun is a saved run in memory. The checkpoint is loaded and decoded once, by [Flow.Load],
+// for all methods. It is not safe for concurrent use.
 type LoadedRun[S any] struct {
 	flow    *Flow[S]
 	exec    *execution
@@ -61,8 +61,8 @@ func (l *LoadedRun[S]) CheckAnswer(interruptID string, answer any) (json.RawMess
 }
 
 // Resume continues the run; see [Flow.Resume]. If another execution has saved the run since it was
-// loaded, Resume returns [ErrRunning]. After a [*fermata.AnswerError] nothing has run or changed, and
-// Resume may be called again with other answers. Otherwise it can be called once.
+// loaded, Resume returns [ErrRunning]. After a [*fermata.AnswerError] nothing has run or changed,
+// and Resume may be called again with other answers. Otherwise it can be called once.
 func (l *LoadedRun[S]) Resume(ctx context.Context) (S, error) {
 	if l.resumed {
 		var zero S

@@ -20,8 +20,8 @@ func (c *countedLoads) Load(ctx context.Context, key store.Key) (store.Checkpoin
 	return c.Checkpoints.Load(ctx, key)
 }
 
-// One load and one decode of the checkpoint are enough to inspect a run, to validate its answers and
-// to resume it.
+// One load and one decode of the checkpoint are enough to inspect a run, to validate its answers
+// and to resume it.
 func TestLoad_InspectCheckAndResumeLoadOnce(t *testing.T) {
 	var c counter
 	h := newHarness(t, oneNode(ask(&c, "a", fieldA)))
@@ -46,7 +46,8 @@ func TestLoad_InspectCheckAndResumeLoadOnce(t *testing.T) {
 	if _, err := run.Resume(fermata.ResumeWithData(t.Context(), id, 7)); !isAnswerError(err) {
 		t.Errorf("got %v, want an AnswerError", err)
 	}
-	state, err := run.Resume(fermata.ResumeWithData(t.Context(), id, "yes")) // nothing has run since
+	// nothing has run since
+	state, err := run.Resume(fermata.ResumeWithData(t.Context(), id, "yes"))
 	if err != nil || state.A == "" {
 		t.Errorf("got %+v, %v", state, err)
 	}

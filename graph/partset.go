@@ -22,14 +22,17 @@ const (
 // partSet tracks where each part of a run is stored, inline or separate, and the changes for the
 // next save. A part that no longer fits inline stays separate from then on.
 type partSet struct {
-	inline         []store.Part
-	inlineSize     int
-	inlineDirty    bool                         // the stored run part is out of date
-	savedInline    []byte                       // the stored run part
-	separate       smallmap.Map[string, bool]   // names of the separate parts
-	changes        smallmap.Map[string, []byte] // changes of separate parts for the next save; nil removes
-	loadedSeparate map[string][]byte            // separate parts at load time, until they are added to separate
-	buf            [3]store.Part                // for the inline parts of a run that waits at one place
+	inline      []store.Part
+	inlineSize  int
+	inlineDirty bool                       // the stored run part is out of date
+	savedInline []byte                     // the stored run part
+	separate    smallmap.Map[string, bool] // names of the separate parts
+	// changes of separate parts for the next save; nil removes
+	changes smallmap.Map[string, []byte]
+	// separate parts at load time, until they are added to separate
+	loadedSeparate map[string][]byte
+	// for the inline parts of a run that waits at one place
+	buf [3]store.Part
 }
 
 // newPartSet starts with the loaded checkpoint, if any.
@@ -161,7 +164,8 @@ func (s *nameCompressor) write(name string) string {
 		return name
 	}
 	short := kind + " ^" + strconv.Itoa(n) + place[n:]
-	if slices.Contains(s.used, short) { // if two places have the same short form, the second is written in full
+	// if two places have the same short form, the second is written in full
+	if slices.Contains(s.used, short) {
 		return name
 	}
 	s.used = append(s.used, short)

@@ -10,7 +10,8 @@ import (
 func TestShortNames_AreReadBack(t *testing.T) {
 	for _, names := range [][]string{
 		{"run", "frame ", "parked node:agent#1;agent:clerk", "parked node:agent#1;agent:clerk;tool:book#1", "do node:agent#1;agent:clerk;model:1"},
-		{"do node:aaaaaaaaaaaaaaaa;x:1", "do node:aaaaaaaaaaaaaaaa;y:1", "do node:bbbbbbbbbbbbbbbb;x:1", "do node:bbbbbbbbbbbbbbbb;y:1"}, // two places with the same short form
+		// two places with the same short form
+		{"do node:aaaaaaaaaaaaaaaa;x:1", "do node:aaaaaaaaaaaaaaaa;y:1", "do node:bbbbbbbbbbbbbbbb;x:1", "do node:bbbbbbbbbbbbbbbb;y:1"},
 		{"do node:aaaaaaaaaaaaaaaaaaa;x:1", "do node:aaaaaaaaaaaaaaaaaaa", "do node:aaaaaaaaaaaaaaaaaaa;x:12"},
 	} {
 		checkShortNames(t, names)

@@ -32,7 +32,8 @@ func (e *explosive) UnmarshalJSON(data []byte) error { return json.Unmarshal(dat
 
 func TestI17_APanicInAJSONMethodIsAnErrorOfTheRun(t *testing.T) {
 	type state struct{ A, B explosive }
-	for _, nodes := range [][]string{{"spoils"}, {"spoils", "sibling"}} { // one runs here, two run in goroutines
+	// one runs here, two run in goroutines
+	for _, nodes := range [][]string{{"spoils"}, {"spoils", "sibling"}} {
 		g := graph.New[state]("panic")
 		for _, name := range nodes {
 			g.Node(name, func(_ context.Context, s state) (state, error) {
@@ -513,7 +514,8 @@ func TestLoop_InnerAndOuterGoRoundAtOnce(t *testing.T) {
 		}
 		return "sink"
 	}, "start", "sink")
-	g.Branch("sink", func(state) string { return graph.End }, "start", graph.End) // it is also a part of the outer loop
+	// it is also a part of the outer loop
+	g.Branch("sink", func(state) string { return graph.End }, "start", graph.End)
 	out, err := compile(t, g).Run(t.Context(), state{})
 	if err != nil {
 		t.Fatal(err)

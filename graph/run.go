@@ -204,7 +204,8 @@ func (fl *compiled) execute(ctx context.Context, exec *execution, input statePtr
 	ended := false
 	defer func() {
 		//mutate:goexit-detected
-		if !ended && exec.version > 0 { // the goroutine exited (runtime.Goexit): record that the run is not being executed
+		// the goroutine exited (runtime.Goexit): record that the run is not being executed
+		if !ended && exec.version > 0 {
 			_ = exec.saveFailure(ctx, recovery.ErrExited)
 		}
 	}()

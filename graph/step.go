@@ -35,7 +35,8 @@ func (inst *instance) step(ctx context.Context, ready []*task) error {
 // runNode runs a node and records the result. With siblings, a result is saved at once: a crash
 // must not repeat it because another node of the step takes longer.
 func (inst *instance) runNode(ctx context.Context, t *task, siblings bool) (failure error) {
-	defer recovery.Recover(&failure) // for panics of the observer; callNode recovers panics of the node
+	// for panics of the observer; callNode recovers panics of the node
+	defer recovery.Recover(&failure)
 	n := inst.flow.nodes[t.node]
 	v, out := inst.flow.newActivation()
 	v.Init(&inst.location, &inst.flow.segments[t.node], t.activation, t.attempt)
@@ -100,7 +101,8 @@ func (inst *instance) callNode(ctx context.Context, n *node, t *task, out stateP
 // onFailed leaves the task ready, to be entered again by the next resume.
 func (inst *instance) onFailed(t *task, v *activation.Activation, err error) error {
 	//mutate:foreign-interrupt
-	if other, waits := errors.AsType[*fermata.InterruptError](err); waits { // only the text: otherwise this run would seem to wait with interrupts that it does not have
+	// only the text: otherwise this run would seem to wait with interrupts that it does not have
+	if other, waits := errors.AsType[*fermata.InterruptError](err); waits {
 		err = fmt.Errorf("graph: another run %s waits: answer it there, or run it without a store as part of this run: %v", other.Info.Run, err)
 	}
 	bad := v.BadAnswers()
@@ -174,7 +176,8 @@ func (inst *instance) onWaiting(t *task, v *activation.Activation, signals []*ac
 		if !activation.Below(r.Activation, place) {
 			return fmt.Errorf("graph: an interrupt of %s was raised inside %s: use the context that the node received", r.Address, v.Address())
 		}
-		if r.Activation == place || ofNode[r.Parent] { // the second: a composite of this node around inner interrupts
+		// the second: a composite of this node around inner interrupts
+		if r.Activation == place || ofNode[r.Parent] {
 			ofNode[r.ID] = true
 			inst.recordInterrupt(r, s.Info)
 		}

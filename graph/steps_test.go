@@ -165,7 +165,8 @@ func TestSteps_TheNextRoundBeginsWhenThisOneIsOver(t *testing.T) {
 		}
 		return "join"
 	}, "head", "join")
-	g.Branch("join", func(notes) string { return graph.End }, "head", graph.End) // so that all of it is one loop
+	// so that all of it is one loop
+	g.Branch("join", func(notes) string { return graph.End }, "head", graph.End)
 	h := newHarness(t, g)
 	_, err := h.start(notes{})
 	first := h.waits(err)

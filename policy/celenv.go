@@ -109,7 +109,8 @@ func glob(pattern, text string) bool {
 	p, t, star, mark := 0, 0, -1, 0
 	for t < len(text) {
 		switch {
-		case p < len(pattern) && pattern[p] == '*': // check for the star first: the text may contain a literal star
+		// check for the star first: the text may contain a literal star
+		case p < len(pattern) && pattern[p] == '*':
 			star, mark = p, t
 			p++
 		case p < len(pattern) && pattern[p] == '?':
@@ -160,7 +161,8 @@ var clockTimeType = sync.OnceValues(func() (*types.NativeType, error) {
 	return types.NewNativeType(reflect.TypeFor[localClock](), types.ParseStructTags(true))
 })
 
-var zones sync.Map // of *time.Location by name, because loading a zone is slower than evaluating all rules
+// of *time.Location by name, because loading a zone is slower than evaluating all rules
+var zones sync.Map
 
 func loadZone(name string) (*time.Location, error) {
 	if known, ok := zones.Load(name); ok {

@@ -80,7 +80,8 @@ func groupWeakenings(before, after []Group) []string {
 			weaker = append(weaker, fmt.Sprintf("%s can be added to %s now", strings.Join(later, " or "), strings.Join(old.From, " or ")))
 		}
 	}
-	if had, has := totalCount(before), totalCount(after); has < had && len(weaker) == 0 { // one group of after is as strict as two of before, but one person does not count twice
+	// one group of after is as strict as two of before, but one person does not count twice
+	if had, has := totalCount(before), totalCount(after); has < had && len(weaker) == 0 {
 		weaker = append(weaker, fmt.Sprintf("%d different people down to %d", had, has))
 	}
 	return weaker

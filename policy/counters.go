@@ -136,7 +136,8 @@ func (s counterTemplate) name(in *Input) string {
 		counter.WriteString("limit " + strconv.Quote(s.limit))
 	}
 	for name := range strings.SplitSeq(s.by, ",") {
-		counter.WriteString(" " + name + "=" + strconv.Quote(dimensions[name](in))) // quoted, so that a value cannot look like two
+		// quoted, so that a value cannot look like two
+		counter.WriteString(" " + name + "=" + strconv.Quote(dimensions[name](in)))
 	}
 	return counter.String()
 }

@@ -42,7 +42,8 @@ func ExampleHook() {
 			return nil
 		},
 		OnDecision: func(_ context.Context, _ policy.Input, d policy.Decision) (policy.Decision, error) {
-			fmt.Println(d.Verdict, d.Rules) // store it: the requirement for the desk, the trace for the record
+			// store it: the requirement for the desk, the trace for the record
+			fmt.Println(d.Verdict, d.Rules)
 			return d, nil
 		},
 	}

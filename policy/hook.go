@@ -47,7 +47,8 @@ func (h *Hook) Decide(ctx context.Context, action fermata.ActionRequest) (fermat
 		if err := h.FillInput(ctx, action, &in); err != nil {
 			return fermata.Ruling{}, fmt.Errorf("policy: %w", err)
 		}
-		in.Tool, in.Args, in.Run = action.Action, action.Args, action.Run // evaluate exactly what will be executed
+		// evaluate exactly what will be executed
+		in.Tool, in.Args, in.Run = action.Action, action.Args, action.Run
 		in.UnknownFields = slices.DeleteFunc(slices.Clone(in.UnknownFields), in.hasValue)
 	}
 	if err := h.readCounters(ctx, set, &in); err != nil {

@@ -24,7 +24,8 @@ func TestUnknownFields_DependentRuleFails(t *testing.T) {
 		{"allow", `[req].all(r, r.cost <= 5000)`, policy.Ask},
 		{"ask", `req.cost > 5000`, policy.Ask},
 		{"deny", `req.risk >= 2 || req.tool == "other"`, policy.Deny},
-		{"deny", `req.environment == "dev" && req.risk >= 2`, policy.Ask}, // it does not match prod, whatever the risk is
+		// it does not match prod, whatever the risk is
+		{"deny", `req.environment == "dev" && req.risk >= 2`, policy.Ask},
 		{"allow", `req.environment == "prod" || req.cost == 0`, policy.Allow},
 	} {
 		if got := decide(t, load(t, singleRule(c.then, c.when)), input("t", `{}`, clearOptionalFields)); got.Verdict != c.want {

@@ -86,7 +86,8 @@ func (a Auth) strengthOf(acr map[string]desk.Auth) desk.Auth {
 	switch {
 	case slices.ContainsFunc(a.AMR, func(m string) bool { return slices.Contains(hardwareMethods, m) }):
 		strength = desk.AuthHardware
-	case slices.Contains(a.AMR, "mfa"): // two methods are not two factors; only the provider can say so
+	// two methods are not two factors; only the provider can say so
+	case slices.Contains(a.AMR, "mfa"):
 		strength = desk.AuthMFA
 	}
 	if by := acr[a.ACR]; by != "" && by.AtLeast(strength) {

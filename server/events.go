@@ -147,7 +147,8 @@ func (t *stream) chat(ctx context.Context, request executor.RunRequest, known fe
 	settled := make(chan chatResult, 1)
 	t.result = settled
 	if known != nil {
-		_ = t.finish(ctx, chatResult{outcome: known}) // a disconnected client sends the request again
+		// a disconnected client sends the request again
+		_ = t.finish(ctx, chatResult{outcome: known})
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)

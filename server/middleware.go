@@ -279,7 +279,8 @@ func (s *Server) authenticate(r *http.Request) (*Principal, *Problem) {
 		return nil, problem("forbidden", "the session is valid only for requests from pages of this server")
 	case errors.Is(err, ErrUnauthenticated):
 		return nil, problem("unauthenticated", "send a valid token")
-	case errors.Is(err, errProviderRateLimited): // not logged: anonymous clients can cause it at will
+	// not logged: anonymous clients can cause it at will
+	case errors.Is(err, errProviderRateLimited):
 		return nil, overloaded("authentication is temporarily unavailable")
 	// the client disconnected; this is not an error
 	case err != nil && errors.Is(r.Context().Err(), context.Canceled):

@@ -38,7 +38,8 @@ func TestProvider_MovedEndpointsAreRediscovered(t *testing.T) {
 		p.idp.Move("/v2")
 		p.advance(11 * time.Minute)
 		begun := time.Now()
-		p.browser().get("/signin") // this one notices, and may still be redirected to the old endpoint
+		// this one notices, and may still be redirected to the old endpoint
+		p.browser().get("/signin")
 		for !strings.HasPrefix(p.browser().get("/signin").header.Get("Location"), p.idp.URL+"/v2/") {
 			if time.Since(begun) > time.Minute {
 				t.Fatal("people are redirected to the old endpoint")

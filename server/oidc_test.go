@@ -149,7 +149,7 @@ func TestNew_InvalidSignInIsAnError(t *testing.T) {
 		"OIDC.Issuer is not a valid URL":               func(s *server.SignIn) { s.OIDC.Issuer = "idp" },
 		"OIDC.RedirectURL must use https":              func(s *server.SignIn) { s.OIDC.RedirectURL = "http://fermata.example/signin/callback" },
 		"OIDC.RedirectURL is not a valid URL":          func(s *server.SignIn) { s.OIDC.RedirectURL = "" },
-		"must be /signin/callback":                          func(s *server.SignIn) { s.OIDC.RedirectURL = "https://fermata.example/callback" },
+		"must be /signin/callback":                     func(s *server.SignIn) { s.OIDC.RedirectURL = "https://fermata.example/callback" },
 		"either an Account or an AccountClaim":         func(s *server.SignIn) { s.OIDC.AccountClaim = "" },
 		"needs either":                                 func(s *server.SignIn) { s.OIDC.Account = "acme" },
 		"no sign-in could succeed":                     func(s *server.SignIn) { s.OIDC.Roles = nil },

@@ -64,7 +64,8 @@ func newOutcomeOutput(status int, location string, outcome Outcome) *outcomeOutp
 		}
 		hctx.SetHeader("Content-Type", "application/json")
 		hctx.SetStatus(status)
-		_ = json.NewEncoder(hctx.BodyWriter()).Encode(outcome) // a disconnected client does not read it
+		// a disconnected client does not read it
+		_ = json.NewEncoder(hctx.BodyWriter()).Encode(outcome)
 	}}
 }
 

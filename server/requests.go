@@ -142,7 +142,8 @@ func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput,
 		Account: me.Account, ResumeID: in.Body.ResumeID, Actor: me.ID, Via: me.Auth.via(), Auth: me.Auth.Strength, Wait: wait,
 		Targets: map[string]executor.Answer{in.ID: {Value: in.Body.Answer, Shown: in.Body.Shown}},
 	})
-	if err == nil && wait < 0 { // a vote that decides nothing yet has an outcome at once; the client wants 202
+	// a vote that decides nothing yet has an outcome at once; the client wants 202
+	if err == nil && wait < 0 {
 		var q executor.RequestView
 		if q, err = s.config.Executor.GetRequest(ctx, me.Account, in.ID); err == nil {
 			return acceptedOutput(runIDOf(outcome), q.StateKey), nil

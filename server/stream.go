@@ -27,9 +27,10 @@ type stream struct {
 	progress <-chan *executor.Progress
 	changed  <-chan struct{}
 	result   <-chan chatResult // the outcome of a chat; nil if the stream does not wait for one
-	atRest   bool              // the run was waiting when the stream began, and that has not been sent
-	ended    bool              // the run has ended
-	over     bool              // and that has been sent
+	// the run was waiting when the stream began, and that has not been sent
+	atRest bool
+	ended  bool // the run has ended
+	over   bool // and that has been sent
 }
 
 // chatResult is the result of a chat.

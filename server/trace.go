@@ -37,7 +37,8 @@ func (s *Server) traced(next http.Handler) http.Handler {
 // traceResponse records the result of a request in its span and ends it. A request that was not
 // served completely has panicked; the middleware answers it afterwards.
 func traceResponse(span trace.Span, r *http.Request, w http.ResponseWriter, served bool) {
-	if r.Pattern != "" { // otherwise no route was matched yet, and the span is named after the method
+	// otherwise no route was matched yet, and the span is named after the method
+	if r.Pattern != "" {
 		span.SetName(r.Pattern)
 		span.SetAttributes(attribute.String("http.route", r.Pattern))
 	}

@@ -39,8 +39,9 @@ type EventKind string
 
 // The types of events.
 const (
-	EventCreated     EventKind = "created"
-	EventAsked       EventKind = "asked"     // an interrupt became visible, or is open again after it was withdrawn
+	EventCreated EventKind = "created"
+	// an interrupt became visible, or is open again after it was withdrawn
+	EventAsked       EventKind = "asked"
 	EventDecided     EventKind = "decided"   // by a person or a policy
 	EventExpired     EventKind = "expired"   // an interrupt reached its deadline
 	EventWithdrawn   EventKind = "withdrawn" // an interrupt was withdrawn

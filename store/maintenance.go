@@ -89,9 +89,10 @@ type SealedField string
 
 // The sealed fields. The comment says which id identifies the value.
 const (
-	SealedRef        SealedField = "ref"     // run
-	SealedInput      SealedField = "input"   // run
-	SealedOutcome    SealedField = "outcome" // run, also for the outcome of a resume that is stored separately
+	SealedRef   SealedField = "ref"   // run
+	SealedInput SealedField = "input" // run
+	// run, also for the outcome of a resume that is stored separately
+	SealedOutcome    SealedField = "outcome"
 	SealedPart       SealedField = "part"    // run, with the name of the part
 	SealedData       SealedField = "data"    // interrupt
 	SealedAnswer     SealedField = "answer"  // interrupt

@@ -111,9 +111,10 @@ type Runs interface {
 	Expire(ctx context.Context, until time.Time, limit int, writes func(Interrupt, *Document) Writes) ([]Interrupt, error)
 
 	// Cancel ends an active run as cancelled or superseded and withdraws its interrupts. The owner
-	// is fenced. It returns ErrNotFound if that run is not active, even if another run has its state
-	// key. If waits is not nil and does not list exactly the pending interrupts of the run, Cancel
-	// returns ErrStale: the run changed after the caller read it, and other writes are needed.
+	// is fenced. It returns ErrNotFound if that run is not active, even if another run has its
+	// state key. If waits is not nil and does not list exactly the pending interrupts of the run,
+	// Cancel returns ErrStale: the run changed after the caller read it, and other writes are
+	// needed.
 	Cancel(ctx context.Context, account, run string, as Status, waits []string, writes Writes) (Run, error)
 
 	// Fenced returns the checkpoints of a run for its owner. A save returns ErrFenced if the run

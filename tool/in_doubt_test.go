@@ -87,7 +87,8 @@ func TestI14_SavedResultIsNotRecomputed(t *testing.T) {
 			faulty := storetest.NewFaulty(call.st)
 			call.st = faulty
 			_, err := call.start()
-			r.fail = func() error { faulty.CrashSave(faulty.Saves()+1, storetest.AfterWrite); return nil } // the receipt is saved
+			// the receipt is saved
+			r.fail = func() error { faulty.CrashSave(faulty.Saves()+1, storetest.AfterWrite); return nil }
 			if _, err := call.answer(err, yes()); !errors.Is(err, storetest.ErrCrashed) {
 				t.Fatalf("got %v", err)
 			}

@@ -174,7 +174,8 @@ func TestFollowUp_SeveralAreAskedInTheOrderOfWrapping(t *testing.T) {
 	if asked := completion(t, err); !slices.Equal(asked.Missing, []tool.Missing{seat}) {
 		t.Errorf("got %+v", asked.Missing)
 	}
-	other := newRun(t, second, `{"to":"ORY"}`) // the second wrapper of a tool does not see the first
+	// the second wrapper of a tool does not see the first
+	other := newRun(t, second, `{"to":"ORY"}`)
 	_, err = other.start()
 	got, err := other.answer(err, fields("from", `"CDG"`))
 	wantDone(t, got, err, "booked CDG-ORY")

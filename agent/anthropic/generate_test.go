@@ -112,7 +112,8 @@ func TestGenerate_ConversationOnTheWire(t *testing.T) {
 		c.Extra = map[string]any{"cache_control": map[string]any{"type": "ephemeral"}}
 		c.Betas = []string{"one-2026-01-01", "two-2026-02-02"}
 	}), wholeConversation())
-	golden.CompareJSON(t, "testdata/request.json", s.LastBody(), "\t") // services cache prompts by their prefix, so the order of fields matters
+	// services cache prompts by their prefix, so the order of fields matters
+	golden.CompareJSON(t, "testdata/request.json", s.LastBody(), "\t")
 	if got, want := s.Requests()[0].betas, "one-2026-01-01,two-2026-02-02"; got != want {
 		t.Errorf("betas are %q; want %q", got, want)
 	}

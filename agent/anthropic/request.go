@@ -117,7 +117,8 @@ func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
 func resultToWire(message agent.Message) sdk.ContentBlockParamUnion {
 	text := message.Text
-	if message.Failed && blank(text) { // the API requires a text for a failure, and rejects blank ones
+	// the API requires a text for a failure, and rejects blank ones
+	if message.Failed && blank(text) {
 		text = "failed"
 	}
 	block := sdk.ToolResultBlockParam{ToolUseID: wireID(message.CallID)}

@@ -108,7 +108,8 @@ func TestGenerate_ConversationOnTheWire(t *testing.T) {
 		c.Temperature = new(0.0)
 		c.Extra = map[string]any{"reasoning_effort": "low", "seed": 7}
 	}), conversation())
-	golden.CompareJSON(t, "testdata/request.json", s.LastBody(), "\t") // services cache prompts by their prefix, so the order of fields matters
+	// services cache prompts by their prefix, so the order of fields matters
+	golden.CompareJSON(t, "testdata/request.json", s.LastBody(), "\t")
 }
 
 func TestGenerate_LimitHasTheNameThatTheServiceKnows(t *testing.T) {

@@ -81,7 +81,8 @@ func (a *responseBuilder) add(chunk sdk.ChatCompletionChunk) string {
 	if a.model == "" {
 		a.model = chunk.Model
 	}
-	if chunk.JSON.Usage.Valid() { // cumulative: most servers send it once, in a last chunk without choices
+	// cumulative: most servers send it once, in a last chunk without choices
+	if chunk.JSON.Usage.Valid() {
 		a.usage = usage(chunk.Usage)
 	}
 	var text string

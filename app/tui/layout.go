@@ -138,8 +138,9 @@ func hintLines(hints []hint, width int) []string {
 
 // scroller is the visible part of a long text.
 type scroller struct {
-	top  int
-	seen []bool // the lines that were on the screen so far: jumping to the end skips those in between
+	top int
+	// the lines that were on the screen so far: jumping to the end skips those in between
+	seen []bool
 	all  int
 	page int
 }

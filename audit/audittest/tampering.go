@@ -38,7 +38,9 @@ func tamperedLog(t testing.TB, s Subject) (stored [][]byte, found func(what stri
 func testBytes(t testing.TB, s Subject) {
 	stored, found := tamperedLog(t, s)
 	for i, raw := range stored {
-		for at := i; at < len(raw); at += 23 { // trying every byte would take too long with a database; package audit does it for a whole record
+		// trying every byte would take too long with a database; package audit does it for a whole
+		// record
+		for at := i; at < len(raw); at += 23 {
 			changed := slices.Clone(stored)
 			changed[i] = bytes.Clone(raw)
 			changed[i][at] ^= 1

@@ -82,7 +82,8 @@ func installed(t *testing.T) string {
 		copyFile(t, name, filepath.Join(fresh, name))
 	}
 	node{dir: fresh}.run(t, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	if err := os.Rename(fresh, place); err != nil { // another process was faster, or the rename failed
+	// another process was faster, or the rename failed
+	if err := os.Rename(fresh, place); err != nil {
 		if _, there := os.Stat(done); there != nil {
 			t.Fatal(err)
 		}

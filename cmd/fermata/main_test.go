@@ -31,7 +31,8 @@ func TestScripts(t *testing.T) {
 	// under nohup servers ignore SIGHUP, and one that is stopped this way would run forever
 	if signal.Ignored(syscall.SIGHUP) {
 		heard := make(chan os.Signal, 1)
-		signal.Notify(heard, syscall.SIGHUP) // a signal caught here is not ignored by child processes
+		// a signal caught here is not ignored by child processes
+		signal.Notify(heard, syscall.SIGHUP)
 		t.Cleanup(func() { signal.Stop(heard) })
 	}
 	testscript.Run(t, testscript.Params{

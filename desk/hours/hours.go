@@ -110,7 +110,8 @@ func (r Region) spans(t time.Time, days int) ([]span, error) {
 	var found []span
 	year, month, today := t.In(where).Date()
 	for d := -1; d <= days; d++ {
-		noon := time.Date(year, month, today+d, 12, 0, 0, 0, where) // some zones skip midnight; none skips noon
+		// some zones skip midnight; none skips noon
+		noon := time.Date(year, month, today+d, 12, 0, 0, 0, where)
 		if slices.Contains(r.Holidays, Date(noon.Format(time.DateOnly))) {
 			continue
 		}

@@ -73,7 +73,8 @@ func TestLeave_InTheMiddleOfTheWorkTheRunCanGoOn(t *testing.T) {
 	called, calls := make(chan struct{}), 0
 	flags := service(t, func(r *http.Request) {
 		if calls++; calls == 1 {
-			_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the caller is gone
+			// otherwise the server does not notice that the caller is gone
+			_, _ = io.Copy(io.Discard, r.Body)
 			close(called)
 			<-r.Context().Done()
 		}

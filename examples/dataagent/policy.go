@@ -91,7 +91,8 @@ func token(text string) (size int, kind tokenKind) {
 		return through(text, "--", "\n"), space
 	case strings.HasPrefix(text, "/*"):
 		return through(text, "/*", "*/"), space
-	case c == '\'' || c == '"' || c == '`': // a doubled quote counts as two quotations, with the same result
+	// a doubled quote counts as two quotations, with the same result
+	case c == '\'' || c == '"' || c == '`':
 		return quotation(text, string(c), string(c))
 	case c == '[':
 		return quotation(text, "[", "]")

@@ -52,7 +52,8 @@ func connect(path, options string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	slashed := "/" + strings.TrimPrefix(filepath.ToSlash(full), "/") // a Windows drive: file:///C:/…
+	// a Windows drive: file:///C:/…
+	slashed := "/" + strings.TrimPrefix(filepath.ToSlash(full), "/")
 	name := url.URL{Scheme: "file", Path: slashed, RawQuery: "_pragma=busy_timeout(5000)&" + options}
 	return sql.Open("sqlite", name.String())
 }

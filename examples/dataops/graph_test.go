@@ -174,7 +174,8 @@ func TestHold_TheEditedStateMayComeAsJSONButNotInPart(t *testing.T) {
 func TestEscalate_NewPlanIsHeldAgain(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	first, state := o.held()
-	state.Escalated, state.Approval, state.Approver = true, Granted, "ann" // the grant with it must not count
+	// the grant with it must not count
+	state.Escalated, state.Approval, state.Approver = true, Granted, "ann"
 	if _, err := o.answer(state); err == nil {
 		t.Fatal("the run continued to its end")
 	}

@@ -21,7 +21,8 @@ func TestEssay(t *testing.T) {
 		},
 		Refusals: []consoletest.Answer{
 			{To: "draft 1 of", Lines: []string{"make it a poem"}},
-			{To: "draft 2 of", Lines: []string{"/stop", "/stop I write it myself"}}, // the first has no reason
+			// the first has no reason
+			{To: "draft 2 of", Lines: []string{"/stop", "/stop I write it myself"}},
 		},
 		Reason:     "make it a poem",
 		Effects:    func(data string) (int, int, error) { return target.Open(data, "press").Count() },

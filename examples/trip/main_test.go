@@ -14,7 +14,8 @@ func TestTrip(t *testing.T) {
 	consoletest.Test(t, consoletest.Scenario{
 		Example: example,
 		Answers: []consoletest.Answer{
-			{To: "missing  interests", Lines: []string{"2027-04-09", "4", "some", "3", "tiles, the sea"}}, // “some” is not a number
+			// “some” is not a number
+			{To: "missing  interests", Lines: []string{"2027-04-09", "4", "some", "3", "tiles, the sea"}},
 			{To: "missing  rooms", Lines: []string{"2"}},
 		},
 		Refusals:   []consoletest.Answer{{To: "missing  interests", Lines: []string{"/decline we stay at home"}}},

@@ -428,7 +428,8 @@ func (s *Scope) deletePart(ctx context.Context, part string) {
 	delete(s.state.journal, part)
 	s.mu.Unlock()
 	if had {
-		_ = s.Host.Put(ctx, s.Activation, part, nil, SaveWithNext) // SaveWithNext only stages the change and cannot fail
+		// SaveWithNext only stages the change and cannot fail
+		_ = s.Host.Put(ctx, s.Activation, part, nil, SaveWithNext)
 	}
 }
 
@@ -538,7 +539,8 @@ const parked = "parked"
 
 // Park records that the work at this place only waits for a person.
 func (s *Scope) Park(ctx context.Context) {
-	_ = s.Record(ctx, parked, json.RawMessage("true"), SaveWithNext) // SaveWithNext only stages the change and cannot fail
+	// SaveWithNext only stages the change and cannot fail
+	_ = s.Record(ctx, parked, json.RawMessage("true"), SaveWithNext)
 }
 
 // Parked returns the open interrupts of this place if its work waits and none of them was answered.

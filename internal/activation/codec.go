@@ -11,7 +11,8 @@ import (
 func (r *Record) Encode() []byte {
 	o := jsonlite.NewObject()
 	o.String("id", r.ID)
-	if node, ok := strings.CutSuffix(r.Address, ";"+r.RelPath); ok { // the relative path is stored separately
+	// the relative path is stored separately
+	if node, ok := strings.CutSuffix(r.Address, ";"+r.RelPath); ok {
 		o.String("node", node)
 	} else {
 		o.String("address", r.Address)

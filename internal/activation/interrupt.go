@@ -208,7 +208,8 @@ func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal
 	last.Data, last.State, last.Composite = data, state, len(subs) > 0
 	s.raise(last)
 	for _, sub := range subs {
-		if sub.Record.Parent == "" || s.isEarlier(sub.Record.Parent, n) { // an answered parent is replaced by the new one
+		// an answered parent is replaced by the new one
+		if sub.Record.Parent == "" || s.isEarlier(sub.Record.Parent, n) {
 			sub.Record.Parent = last.ID
 		}
 	}

@@ -60,7 +60,8 @@ func (p phrase) found(text string) bool {
 
 var literal = regexp.MustCompile("\"([^\"]{12,})\"|`([^`]{12,})`")
 
-// prose returns the prose of a line: comments and longer string literals of Go, and all of Markdown.
+// prose returns the prose of a line: comments and longer string literals of Go, and all of
+// Markdown.
 func prose(name, line string) string {
 	if path.Ext(name) != ".go" {
 		return line

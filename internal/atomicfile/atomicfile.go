@@ -31,7 +31,8 @@ const tempMode = 0o600
 func writeAndMove(path string, mode fs.FileMode, write func(*os.File) error, move func(from, to string) error) error {
 	dir, name := filepath.Split(path)
 	dir = filepath.Clean(dir)
-	file, err := os.CreateTemp(dir, name+".part-*") // the name shows its purpose to an operator who finds it after a crash
+	// the name shows its purpose to an operator who finds it after a crash
+	file, err := os.CreateTemp(dir, name+".part-*")
 	if err != nil {
 		if wrong, ok := errors.AsType[*fs.PathError](err); ok {
 			wrong.Path = path // the caller does not know the temporary name

@@ -115,7 +115,8 @@ func TestReplace_LeavesOldOrNewContent(t *testing.T) {
 	}
 	wantFiles(t, dir, "a 644 two")
 	gone := filepath.Join(dir, "gone", "a")
-	if err := atomicfile.Replace(gone, 0o600, text("x")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), gone+":") { // and not the temporary name
+	// and not the temporary name
+	if err := atomicfile.Replace(gone, 0o600, text("x")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), gone+":") {
 		t.Errorf("missing directory: %v", err)
 	}
 	t.Chdir(dir)

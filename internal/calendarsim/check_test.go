@@ -150,7 +150,8 @@ func (s *simulation) expectedResult(r *run, t task) string {
 	i := slices.IndexFunc(r.asks, func(a *modelRequest) bool { return a.asked.ID == t.Order.ID })
 	if i < 0 {
 		_, refused := s.sink.refused[t.Order.ID]
-		if d := requirementOf(t.Order); d.deny || d.unlessOften && refused { // the rate limit is checked elsewhere
+		// the rate limit is checked elsewhere
+		if d := requirementOf(t.Order); d.deny || d.unlessOften && refused {
 			return saidRejected
 		}
 		return saidDone

@@ -27,7 +27,8 @@ func (s *simulation) modelRequirement(r *run, o order, now time.Time, need desk.
 		if age >= time.Minute && age <= mailWindow-time.Minute {
 			surely++
 		}
-		if age >= -time.Minute && age <= mailWindow+slack { // counters have a resolution of one minute, and count from when a process continued
+		// counters have a resolution of one minute, and count from when a process continued
+		if age >= -time.Minute && age <= mailWindow+slack {
 			perhaps++
 		}
 	}

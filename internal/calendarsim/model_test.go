@@ -14,8 +14,9 @@ type run struct {
 	tasks          []task
 	started        time.Time
 	asks           []*modelRequest
-	over           bool                // it no longer asks
-	scene          func(*modelRequest) // runs a scenario before other people see the request; nil if there is none
+	over           bool // it no longer asks
+	// runs a scenario before other people see the request; nil if there is none
+	scene func(*modelRequest)
 }
 
 // modelRequest is a request in the model.

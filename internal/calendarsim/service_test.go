@@ -45,7 +45,9 @@ func (f fileStore) open() (store.Store, func() error, error) {
 	return unwatchedStore{s}, s.Close, nil
 }
 
-func fileStorage(t *testing.T) storage { return fileStore{filepath.Join(t.TempDir(), "calendarsim.db")} }
+func fileStorage(t *testing.T) storage {
+	return fileStore{filepath.Join(t.TempDir(), "calendarsim.db")}
+}
 
 func memoryStorage(*testing.T) storage { return memoryStore{memory.NewStore(nil)} }
 

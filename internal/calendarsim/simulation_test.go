@@ -238,7 +238,8 @@ func (s *simulation) processNotices() {
 	})
 	for _, n := range news {
 		a := s.asks[n.Request]
-		if n.Kind == desk.NoticeRequester && n.Cause == desk.EventDecided { // the run may have continued by itself
+		// the run may have continued by itself
+		if n.Kind == desk.NoticeRequester && n.Cause == desk.EventDecided {
 			s.watchRequest(a, a.run.key)
 		}
 		s.onNotice(a, n.Notice)

@@ -65,7 +65,8 @@ func deskLoop(t *testing.T, p plan, with *nemesis, name string, cycles int) {
 	}
 	settled := w.populateDesk(p.errands + 2)
 	n.run(cycles)
-	deadline := time.Now().Add(settleTimeout) // on a slow machine some outcomes may not have occurred yet
+	// on a slow machine some outcomes may not have occurred yet
+	deadline := time.Now().Add(settleTimeout)
 	for !w.board.hasSeen(least(cycles), desk.OutcomeApproved, desk.OutcomeRejected, desk.OutcomeExpired) || !w.board.hasSeen(leastLeft(cycles), outcomeHadLeft) {
 		if time.Now().After(deadline) {
 			break
@@ -99,7 +100,8 @@ func least(cycles int) int { return 1 + cycles/10 }
 // replica that delivers them.
 func (w *world) drainNotices(s store.Store) int64 {
 	w.t.Helper()
-	if !w.sink.isIdle(settleTimeout) { // the minute is longer than any delivery; without it, the test must wait for that
+	// the minute is longer than any delivery; without it, the test must wait for that
+	if !w.sink.isIdle(settleTimeout) {
 		w.t.Errorf("deliveries of dead replicas are still in progress after %s", settleTimeout)
 	}
 	left := w.releaseParked(s)
@@ -215,8 +217,9 @@ type deskTally struct {
 	ends                                           map[desk.Outcome]int
 	refused                                        map[store.DecisionResult]int
 	excused                                        map[string]int
-	close                                          int // decisions within 50 ms before the deadline, and refusals as too late
-	missedSteps                                    []string
+	// decisions within 50 ms before the deadline, and refusals as too late
+	close       int
+	missedSteps []string
 }
 
 // muchTooLate is how long a step may be overdue at the decision without being reported.

@@ -222,7 +222,8 @@ const staleConns = 2 * time.Second
 // excuse returns why a delivery may be repeated later, or "" if no fault explains it.
 func (f *faultLog) excuse(t, later receivedNotice, began time.Time) string {
 	until := min(t.at+noticeTimeout, later.came)
-	if end, gone := f.ends[t.Life]; gone && end.at.Sub(began) <= until { // perhaps during the delivery
+	// perhaps during the delivery
+	if end, gone := f.ends[t.Life]; gone && end.at.Sub(began) <= until {
 		return "died"
 	}
 	slot := f.ends[t.Life].slot

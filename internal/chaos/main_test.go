@@ -35,7 +35,8 @@ const worldsAtOnce = "6"
 func TestMain(m *testing.M) {
 	config := os.Getenv(replicaVariable)
 	if config == "" {
-		if err := flag.Set("test.parallel", worldsAtOnce); err != nil { // a flag on the command line overrides it
+		// a flag on the command line overrides it
+		if err := flag.Set("test.parallel", worldsAtOnce); err != nil {
 			panic(err)
 		}
 		os.Exit(pgtest.Main(m))

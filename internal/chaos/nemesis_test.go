@@ -269,7 +269,8 @@ func (n *nemesis) disturb(rng *rand.Rand) {
 	case 2:
 		p.set(networkFaults{latency: time.Millisecond, slice: 1 + rng.IntN(40)})
 	case 3:
-		p.set(networkFaults{hole: true}) // delayed data arrives later, when another replica may have the run
+		// delayed data arrives later, when another replica may have the run
+		p.set(networkFaults{hole: true})
 	case 4:
 		p.set(networkFaults{refuse: true})
 		p.reset()

@@ -99,7 +99,8 @@ func (f *fleet) exec(l *replica, config replicaConfig) error {
 	if err != nil {
 		return err
 	}
-	if l.stdin, err = l.cmd.StdinPipe(); err != nil { // it ends with this process, and so does the replica
+	// it ends with this process, and so does the replica
+	if l.stdin, err = l.cmd.StdinPipe(); err != nil {
 		return err
 	}
 	if err := l.cmd.Start(); err != nil {

@@ -99,7 +99,8 @@ func (s *sink) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	s.called(c.Life)
 	before, after := s.delays()
-	s.pause(before) // the caller may be dead or may have lost the run by now; it is executed all the same
+	// the caller may be dead or may have lost the run by now; it is executed all the same
+	s.pause(before)
 	receipt, done := s.do(c)
 	s.pause(after)
 	if !done {

@@ -23,8 +23,9 @@ type request struct {
 	Actor    string                     `json:"actor,omitempty"`
 	ResumeID string                     `json:"resumeId,omitempty"`
 	Targets  map[string]json.RawMessage `json:"targets,omitempty"` // by interrupt
-	Shown    string                     `json:"shown,omitempty"`   // the digest of what they saw, optional
-	Act      *commandBody               `json:"act,omitempty"`
+	// the digest of what they saw, optional
+	Shown string       `json:"shown,omitempty"`
+	Act   *commandBody `json:"act,omitempty"`
 }
 
 // commandBody is a command that does not decide.

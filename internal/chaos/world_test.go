@@ -77,7 +77,8 @@ func newWorld(t *testing.T, p plan) *world {
 	dice := w.random(1 << 32)
 	w.fleet = newFleet(t, p.slots, func(slot int) replicaConfig {
 		config := replicaConfig{Protocol: p.protocol, Store: p.store(slot), Sink: w.sink.server.URL, Lease: lease, Timeout: time.Hour}
-		if dice.IntN(3) == 0 && p.protocol != protocolDesk { // requests of such a replica are soon past their deadline
+		// requests of such a replica are soon past their deadline
+		if dice.IntN(3) == 0 && p.protocol != protocolDesk {
 			config.Timeout = 2 * lease
 		}
 		return config

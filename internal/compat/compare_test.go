@@ -19,7 +19,8 @@ var humanTexts = []string{"title", "detail", "message", "summary", "description"
 // measured are the JSON keys of durations that depend on timing, and how much they may differ.
 var measured = map[string]float64{"oldestOpenSeconds": 1, "p50": 1, "p90": 1, "p99": 1, "waitedHours": 0.01}
 
-// timeTolerance is how far a time may be from the recorded one, counted from the start of the bubble.
+// timeTolerance is how far a time may be from the recorded one, counted from the start of the
+// bubble.
 const timeTolerance = 5 * time.Second
 
 // bubbleStart is the time at which a synctest bubble starts.

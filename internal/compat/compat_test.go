@@ -16,7 +16,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// reopenAfter is when the database is opened again, after the start of the bubble in which it was made.
+// reopenAfter is when the database is opened again, after the start of the bubble in which it was
+// made.
 const reopenAfter = 20 * time.Minute
 
 var installationFiles = []string{databaseFile, sealKeyFile, auditKeyFile, principalsFile}
@@ -142,7 +143,8 @@ func TestDatabase_IsReadAndResumedAsBefore(t *testing.T) {
 	})
 }
 
-// verifyAudit verifies the audit log of an account with its signed checkpoints, and returns its size.
+// verifyAudit verifies the audit log of an account with its signed checkpoints, and returns its
+// size.
 func verifyAudit(t *testing.T, w *world, account string) int64 {
 	t.Helper()
 	log := audit.NewStoreLog(w.store)

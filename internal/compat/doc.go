@@ -1,4 +1,5 @@
-// Package compat checks that the current program reads the data and answers the requests of an earlier one.
+// Package compat checks that the current program reads the data and answers the requests of an
+// earlier one.
 //
 // The directory testdata/base was written by the program at commit 82c913e:
 //
@@ -13,8 +14,9 @@
 // change on purpose are listed in testdata/renames.tsv. Human-readable texts are not compared.
 // Any other difference fails the test.
 //
-// Values that differ from run to run are placeholders, e.g. "<id:1>" or "<time:+61s>" (seconds after
-// the start of the recording). The same placeholder stands for the same value in all exchanges.
+// Values that differ from run to run are placeholders, e.g. "<id:1>" or "<time:+61s>" (seconds
+// after the start of the recording). The same placeholder stands for the same value in all
+// exchanges.
 //
 // The tests run in a [testing/synctest] bubble, so that the clock starts at the same time as in the
 // recording and deadlines never depend on the date.
@@ -23,7 +25,7 @@
 //
 //	go test ./internal/compat -run TestRecord -record NAME
 //
-// The requests are in scenario_test.go, in the names of the set "base"; renames.tsv translates them.
-// To write a set like "base" again, do this at the commit that added this package, where the program
-// differs from 82c913e in Go identifiers only.
+// The requests are in scenario_test.go, in the names of the set "base"; renames.tsv translates
+// them. To write a set like "base" again, do this at the commit that added this package, where the
+// program differs from 82c913e in Go identifiers only.
 package compat

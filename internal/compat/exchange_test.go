@@ -20,7 +20,8 @@ type exchange struct {
 	At       int      `json:"at"`           // seconds after the start of the bubble
 	Request  request  `json:"request"`
 	Response response `json:"response"`
-	// Unordered are the keys of lists whose order depends on random ids or on timing; "" is the body.
+	// Unordered are the keys of lists whose order depends on random ids or on timing; "" is the
+	// body.
 	Unordered []string `json:"unordered,omitempty"`
 }
 

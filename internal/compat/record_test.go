@@ -18,7 +18,8 @@ import (
 // record names the set of files to write below testdata.
 var record = flag.String("record", "", "write a new set of recorded files below testdata; never an existing one")
 
-// A recorder sends requests and keeps the exchanges. Requests are written in the names of the set "base".
+// A recorder sends requests and keeps the exchanges. Requests are written in the names of the set
+// "base".
 type recorder struct {
 	*world
 	names renames

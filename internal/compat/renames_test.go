@@ -15,7 +15,9 @@ type rename struct{ kind, old, new string }
 
 // The kinds of renames.
 const (
-	renameKey    = "key"    // JSON key; "parent.key" renames it only directly below parent, ".key" only in the outermost object
+	// JSON key; "parent.key" renames it only directly below parent, ".key" only in the outermost
+	// object
+	renameKey    = "key"
 	renameValue  = "value"  // JSON string, as a whole; "key=value" renames it only below key
 	renamePath   = "path"   // URL path; {} stands for one segment
 	renameParam  = "param"  // query parameter
@@ -50,7 +52,8 @@ func readRenames(file string) (renames, error) {
 // exchange returns the exchange with the current names.
 func (r renames) exchange(e exchange) exchange {
 	e.Request = r.request(e.Request)
-	if e.Response.ContentType != ndjson { // the audit log is served as it is stored, and stored names do not change
+	// the audit log is served as it is stored, and stored names do not change
+	if e.Response.ContentType != ndjson {
 		e.Response.Body = r.json(nil, e.Response.Body)
 	}
 	unordered := slices.Clone(e.Unordered)

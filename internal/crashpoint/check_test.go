@@ -158,7 +158,8 @@ func (s *scenario) records() {
 		s.t.Errorf("I12: reconciliation: %+v, %v", found, err)
 	}
 	kinds := s.lines()
-	decisions := map[verdict]int{approves: 3, edits: 4, rejects: 2}[s.verdict] + s.doubts // an edit has its own record
+	// an edit has its own record
+	decisions := map[verdict]int{approves: 3, edits: 4, rejects: 2}[s.verdict] + s.doubts
 	for kind, want := range map[string]int{"run.started": 1, "run.ended": 1, "request.decided": decisions, "request.asked": 2 + min(s.doubts, 1)} {
 		if kinds[kind] != want {
 			s.t.Errorf("I12: %d records of %s, want %d", kinds[kind], kind, want)

@@ -110,7 +110,8 @@ func (c *people) answer() {
 	}
 	o := c.newSubmission(open[s.rng.IntN(len(open))])
 	if s.rng.IntN(25) == 0 && len(c.ops) > 0 {
-		o.request.ResumeID = cmp.Or(c.ops[s.rng.IntN(len(c.ops))].request.ResumeID, o.request.ResumeID) // another person's, or used before
+		// another person's, or used before
+		o.request.ResumeID = cmp.Or(c.ops[s.rng.IntN(len(c.ops))].request.ResumeID, o.request.ResumeID)
 	}
 	c.sendLater(o)
 	if s.rng.IntN(4) == 0 {

@@ -149,7 +149,8 @@ func (s *scenario) decide() {
 			s.t.Fatal(err)
 		}
 		yes := s.newSubmission("bob", "bob-pay", paying, `{"verb":"approve"}`)
-		yes.Targets[paying] = executor.Answer{Value: yes.Targets[paying].Value, Shown: doc.Digest()} // about the current request
+		// about the current request
+		yes.Targets[paying] = executor.Answer{Value: yes.Targets[paying].Value, Shown: doc.Digest()}
 		s.send(true, yes)
 	case rejects:
 		s.send(true, s.newSubmission("ann", "ann-pay", paying, `{"verb":"reject","reason":"too much"}`))

@@ -266,7 +266,8 @@ func (s *sim) next(c *call) {
 	case dice < risk+2:
 		s.failCall(c)
 	case dice < risk+4 && !reads[c.what]:
-		c.by.asleep = time.Now().Add(40 * time.Second) // just before the call, for longer than its lease
+		// just before the call, for longer than its lease
+		c.by.asleep = time.Now().Add(40 * time.Second)
 		s.tally["sleeps"]++
 	default:
 		s.executeCall(c)

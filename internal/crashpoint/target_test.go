@@ -10,9 +10,10 @@ import (
 type target string
 
 const (
-	idempotent    target = "idem"        // ignores a key that it has seen
-	fencing       target = "fence_query" // refuses a call below the highest fence, and supports queries; repeats a call if told to
-	nonIdempotent target = "none"        // executes every call
+	idempotent target = "idem" // ignores a key that it has seen
+	// refuses a call below the highest fence, and supports queries; repeats a call if told to
+	fencing       target = "fence_query"
+	nonIdempotent target = "none" // executes every call
 )
 
 var targets = []target{idempotent, fencing, nonIdempotent}

@@ -35,7 +35,8 @@ func allPlain(x uint64) bool {
 	return ((x-ones*' ')|((x^ones*'"')-ones)|((x^ones*'\\')-ones)|x)&tops == 0
 }
 
-// AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json.
+// AppendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in
+// encoding/json.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -43,7 +44,8 @@ func AppendString(dst []byte, s string) []byte {
 		c := s[i]
 		if plain[c] {
 			i++
-			for ; i+8 <= len(s); i += 8 { // user texts are long, and nearly all of their bytes are plain
+			// user texts are long, and nearly all of their bytes are plain
+			for ; i+8 <= len(s); i += 8 {
 				x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
 					uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
 				if !allPlain(x) {

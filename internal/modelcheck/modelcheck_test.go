@@ -41,7 +41,8 @@ func run(t *testing.T, model modelcheck.Model[int, int]) modelcheck.Result {
 
 func TestRun_VisitsEachStateOnce(t *testing.T) {
 	result := run(t, ladder(-1, fine))
-	if result.States != 7 || result.Stuck != 0 || len(result.Violations) != 0 { // 0 to 5, and 6 from 4 by two
+	// 0 to 5, and 6 from 4 by two
+	if result.States != 7 || result.Stuck != 0 || len(result.Violations) != 0 {
 		t.Errorf("%+v, want 7 states without violations", result)
 	}
 }
@@ -78,7 +79,8 @@ func TestRun_ReportsViolationInTheFirstState(t *testing.T) {
 }
 
 func TestRun_SettlesWithoutFaults(t *testing.T) {
-	if result := run(t, ladder(3, fine)); result.Stuck != 4 || len(result.StuckAt) != 0 { // from 0, 1 and 2 only a fault leads past 3
+	// from 0, 1 and 2 only a fault leads past 3
+	if result := run(t, ladder(3, fine)); result.Stuck != 4 || len(result.StuckAt) != 0 {
 		t.Errorf("%d states are stuck, the first after\n%swant 4, and the first state", result.Stuck, result.StuckAt)
 	}
 	model := ladder(3, fine)

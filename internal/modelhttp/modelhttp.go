@@ -110,7 +110,8 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 // a service that accepts a request and never responds.
 var defaultClient = sync.OnceValue(func() *http.Client {
 	transport := http.DefaultTransport
-	if standard, ok := transport.(*http.Transport); ok { // the transport may be wrapped, for example for tracing
+	// the transport may be wrapped, for example for tracing
+	if standard, ok := transport.(*http.Transport); ok {
 		patient := standard.Clone()
 		patient.ResponseHeaderTimeout = 10 * time.Minute
 		transport = patient

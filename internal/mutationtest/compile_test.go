@@ -17,7 +17,8 @@ import (
 	"testing"
 )
 
-// compiler type-checks packages of the module with one file replaced. Imports come from the export data of go list.
+// compiler type-checks packages of the module with one file replaced. Imports come from the export
+// data of go list.
 type compiler struct {
 	fset     *token.FileSet
 	imports  types.Importer

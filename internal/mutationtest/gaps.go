@@ -1,6 +1,7 @@
 package main
 
-// gap is a mutant that no test catches yet. When there is a test, the mutant moves to the other lists.
+// gap is a mutant that no test catches yet. When there is a test, the mutant moves to the other
+// lists.
 type gap struct {
 	mutant
 	missing string // the test that is missing

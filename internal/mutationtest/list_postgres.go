@@ -1,6 +1,7 @@
 package main
 
-// postgresMutants lists the mutants of the PostgreSQL store: of its statements and of the constraints of its schema.
+// postgresMutants lists the mutants of the PostgreSQL store: of its statements and of the
+// constraints of its schema.
 var postgresMutants = []mutant{
 	{"I2", "postgres-feed-base", "After a move to another PostgreSQL server the event feed stops.",
 		swap(`WHERE newest.xid >= feed_number(here.next)`, `WHERE false`), "./store/postgres", "TestFeed_ContinuesOnAnotherServer"},

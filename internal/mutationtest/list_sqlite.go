@@ -1,6 +1,7 @@
 package main
 
-// sqliteMutants lists the mutants of the SQLite store: of its statements and of the constraints of its schema.
+// sqliteMutants lists the mutants of the SQLite store: of its statements and of the constraints of
+// its schema.
 var sqliteMutants = []mutant{
 	{"I9", "group-commit-reported", "In a group commit, callers get their results before the writes are on disk.",
 		all(arg(2, `nil`), after(`tx.Commit()`)), "./store/sqlite", "TestGroup_I9"},

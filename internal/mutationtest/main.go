@@ -1,18 +1,19 @@
-// Mutationtest checks that the tests notice a missing safeguard. It switches off one safeguard at a time and runs the tests that
-// must fail then.
+// Mutationtest checks that the tests notice a missing safeguard. It switches off one safeguard at a
+// time and runs the tests that must fail then.
 //
 //	go run ./internal/mutationtest                  try all mutants; exit code 1 if one survives
 //	go run ./internal/mutationtest -run 'I16|lease' try the mutants whose invariant, id, file or description matches
 //	go run ./internal/mutationtest -list            list the mutants
 //	go run ./internal/mutationtest -gaps            try the mutants that no test catches yet
 //
-// A safeguard has a marker in the source: a comment that consists of "//mutate:" and an id, at the end of the first line of the
-// statement or on a line of its own before it. A mutant names the id and an operator that changes the marked statement. So code can
-// be moved and renamed without a change of the list. Migrations cannot have markers; their mutants name the file.
+// A safeguard has a marker in the source: a comment that consists of "//mutate:" and an id, at the
+// end of the first line of the statement or on a line of its own before it. A mutant names the id
+// and an operator that changes the marked statement. So code can be moved and renamed without a
+// change of the list. Migrations cannot have markers; their mutants name the file.
 //
-// The tree is not changed: go test builds with the mutated file in place of the original (-overlay, which also works for embedded
-// files). If the tests fail without the mutant, or if the mutant does not compile, the result is an error. A unit test checks that
-// every mutant applies to the tree.
+// The tree is not changed: go test builds with the mutated file in place of the original (-overlay,
+// which also works for embedded files). If the tests fail without the mutant, or if the mutant does
+// not compile, the result is an error. A unit test checks that every mutant applies to the tree.
 package main
 
 import (

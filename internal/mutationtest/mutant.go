@@ -10,8 +10,8 @@ import (
 type mutant struct {
 	// invariant is the invariant that the safeguard protects, such as "I4".
 	invariant string
-	// id is the marker of the safeguard in the source, without "//mutate:". Several mutants may use one marker. A mutant of a
-	// migration has an id, but no marker.
+	// id is the marker of the safeguard in the source, without "//mutate:". Several mutants may use
+	// one marker. A mutant of a migration has an id, but no marker.
 	id string
 	// without says what goes wrong without the safeguard.
 	without string

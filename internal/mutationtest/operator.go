@@ -11,11 +11,12 @@ import (
 
 // An operator switches a safeguard off. It returns the changes to the node that is marked with id.
 //
-// Most operators keep the original code where it is never executed. So no variable and no import becomes unused, and the mutated
-// file compiles.
+// Most operators keep the original code where it is never executed. So no variable and no import
+// becomes unused, and the mutated file compiles.
 type operator func(t *tree, id string) ([]change, error)
 
-// change replaces the bytes from begin to end of a file. The positions are those of the file without changes.
+// change replaces the bytes from begin to end of a file. The positions are those of the file
+// without changes.
 type change struct {
 	file       string
 	begin, end int
@@ -49,7 +50,8 @@ var drop = onTarget(func(t target) ([]change, error) {
 	return []change{t.replace(t.node.Pos(), t.node.Pos(), "if false {\n"), t.replace(t.node.End(), t.node.End(), "\n}")}, nil
 })
 
-// condFalse evaluates the condition of an if, for or case and takes it for false; condTrue takes it for true.
+// condFalse evaluates the condition of an if, for or case and takes it for false; condTrue takes it
+// for true.
 var (
 	condFalse = and("false")
 	condTrue  = or("true")
@@ -71,7 +73,8 @@ func extend(op, operand string) operator {
 	})
 }
 
-// condition returns the condition of an if, for or case. Of other nodes it is the first && or || expression.
+// condition returns the condition of an if, for or case. Of other nodes it is the first && or ||
+// expression.
 func (t target) condition() (ast.Expr, error) {
 	switch n := t.node.(type) {
 	case *ast.IfStmt:
@@ -94,8 +97,8 @@ func (t target) condition() (ast.Expr, error) {
 
 func isChain(e *ast.BinaryExpr) bool { return e.Op == token.LAND || e.Op == token.LOR }
 
-// ignore evaluates one operand of the && or || chain that is the condition, and ignores its value. Operands are counted from 1.
-// More numbers lead into an operand that is a chain itself.
+// ignore evaluates one operand of the && or || chain that is the condition, and ignores its value.
+// Operands are counted from 1. More numbers lead into an operand that is a chain itself.
 func ignore(path ...int) operator {
 	return onTarget(func(t target) ([]change, error) {
 		expr, err := t.condition()
@@ -158,7 +161,8 @@ func sets(value string) operator {
 	})
 }
 
-// arg replaces an argument of the outermost call. Arguments are counted from 1. An empty text removes the argument.
+// arg replaces an argument of the outermost call. Arguments are counted from 1. An empty text
+// removes the argument.
 func arg(n int, text string) operator {
 	return onTarget(func(t target) ([]change, error) {
 		found := first(t.node, func(*ast.CallExpr) bool { return true })
@@ -169,8 +173,8 @@ func arg(n int, text string) operator {
 	})
 }
 
-// element replaces an element of the outermost composite literal, or its value if it has a key. Elements are counted from 1. An
-// empty text removes the element.
+// element replaces an element of the outermost composite literal, or its value if it has a key.
+// Elements are counted from 1. An empty text removes the element.
 func element(n int, text string) operator {
 	return onTarget(func(t target) ([]change, error) {
 		found := first(t.node, func(*ast.CompositeLit) bool { return true })
@@ -213,7 +217,8 @@ func after(code string) operator {
 	})
 }
 
-// swap replaces a text, which must occur exactly once: in the head of an if, for, switch or case, and in the whole of other nodes.
+// swap replaces a text, which must occur exactly once: in the head of an if, for, switch or case,
+// and in the whole of other nodes.
 func swap(old, text string) operator {
 	return onTarget(func(t target) ([]change, error) {
 		from, to := t.head()
@@ -243,8 +248,8 @@ func (t target) head() (from, to token.Pos) {
 	return t.node.Pos(), t.node.End()
 }
 
-// inMigration replaces a text of a migration, which must occur exactly once. A migration has no markers: once released it never
-// changes, because its checksum is stored in every database.
+// inMigration replaces a text of a migration, which must occur exactly once. A migration has no
+// markers: once released it never changes, because its checksum is stored in every database.
 func inMigration(path, old, text string) operator {
 	return func(t *tree, _ string) ([]change, error) {
 		script, err := t.read(path)

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// marker matches a marker comment. The scan looks at comments of Go files only: a migration must not change, not even by a comment,
-// because its checksum is stored.
+// marker matches a marker comment. The scan looks at comments of Go files only: a migration must
+// not change, not even by a comment, because its checksum is stored.
 var marker = regexp.MustCompile(`//mutate:([a-z0-9]+(?:-[a-z0-9]+)*)`)
 
 // tree is a source tree with its markers.
@@ -107,8 +107,9 @@ type target struct {
 	node ast.Node
 }
 
-// find returns the node that a marker is for: the outermost statement, declaration or other node that begins on the line of the
-// marker. A marker on a line of its own is for the line after its comment.
+// find returns the node that a marker is for: the outermost statement, declaration or other node
+// that begins on the line of the marker. A marker on a line of its own is for the line after its
+// comment.
 func (t *tree) find(id string) (target, error) {
 	at, ok := t.markers[id]
 	if !ok {

@@ -32,7 +32,8 @@ type attempt struct {
 	took    time.Duration
 }
 
-// runner tries mutants. It never changes the tree: go test builds with the mutated files in place of the originals.
+// runner tries mutants. It never changes the tree: go test builds with the mutated files in place
+// of the originals.
 type runner struct {
 	source  *tree
 	timeout time.Duration    // of one test binary
@@ -159,8 +160,8 @@ type event struct {
 	Action, Test, Output, FailedBuild string
 }
 
-// depth returns the nesting level of the tests that the pattern selects. If a subtest no longer exists, its parent still runs, but
-// does not count.
+// depth returns the nesting level of the tests that the pattern selects. If a subtest no longer
+// exists, its parent still runs, but does not count.
 func (t tests) depth() int {
 	depth := math.MaxInt
 	for alternative := range strings.SplitSeq(t.run, "|") {
@@ -191,7 +192,8 @@ func read(out []byte, depth int) (result, error) {
 	return r, lines.Err()
 }
 
-// fail records the first test that failed, and of that test the innermost part. If the binary ended outside of a test, test is empty.
+// fail records the first test that failed, and of that test the innermost part. If the binary ended
+// outside of a test, test is empty.
 func (r *result) fail(test string) {
 	switch {
 	case r.failed == "" && test == "":

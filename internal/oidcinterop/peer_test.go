@@ -61,7 +61,8 @@ func newProxy(t *testing.T) *providerProxy {
 	t.Helper()
 	p := &providerProxy{T: t, hits: make(map[string]int), overrides: make(map[string]http.HandlerFunc)}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", r.In.Header.Get(internalHeader), r.In.Host // as a browser sees it
+		// as a browser sees it
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", r.In.Header.Get(internalHeader), r.In.Host
 		r.Out.Header.Del(internalHeader)
 	}}
 	p.Front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -180,7 +181,8 @@ var installing = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	done, err := os.Stat(filepath.Join("provider", "node_modules", ".package-lock.json")) // npm records what it has installed
+	// npm records what it has installed
+	done, err := os.Stat(filepath.Join("provider", "node_modules", ".package-lock.json"))
 	if err == nil && !done.ModTime().Before(lock.ModTime()) {
 		return nil
 	}

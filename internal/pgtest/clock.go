@@ -28,7 +28,8 @@ func StartWithClock(t testing.TB) *ClockCluster {
 		c.Cluster = cluster
 		cluster.env = []string{
 			"LD_PRELOAD=" + library, "FAKETIME_TIMESTAMP_FILE=" + c.file(), "FAKETIME_NO_CACHE=1",
-			"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", // the monotonic clock does not jump
+			// the monotonic clock does not jump
+			"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1",
 		}
 		return c.set(0)
 	})
@@ -50,7 +51,8 @@ func (c *ClockCluster) set(ahead time.Duration) error {
 	if err := os.WriteFile(next, fmt.Appendf(nil, "%+d\n", int64(ahead.Seconds())), 0o644); err != nil {
 		return err
 	}
-	return errors.Join(os.Chmod(next, 0o644), os.Rename(next, c.file())) // readers must not see half of it
+	// readers must not see half of it
+	return errors.Join(os.Chmod(next, 0o644), os.Rename(next, c.file()))
 }
 
 func findFakeTime() (string, error) {

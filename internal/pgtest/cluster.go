@@ -76,7 +76,8 @@ func (c *Cluster) Kill(t testing.TB) {
 	}
 }
 
-// Restart starts the server again after Kill, on the same data and port, and waits until it has recovered.
+// Restart starts the server again after Kill, on the same data and port, and waits until it has
+// recovered.
 func (c *Cluster) Restart(t testing.TB) {
 	t.Helper()
 	c.killed = false

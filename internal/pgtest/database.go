@@ -19,7 +19,8 @@ import (
 // reused. Their users are not, so connections of an earlier test have no privileges.
 func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
-	database, connString, err := c.newDatabase(context.Background()) // also called from a Cleanup, after the context of the test has ended
+	// also called from a Cleanup, after the context of the test has ended
+	database, connString, err := c.newDatabase(context.Background())
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}

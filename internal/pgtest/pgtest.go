@@ -18,8 +18,8 @@
 //	     │                      ▲
 //	     └───pipe──► guard ─────┘ when the pipe closes: stops postgres, removes dir
 //
-// A panic, a timeout, Ctrl-C and kill -9 therefore leave nothing behind, like success. Main waits for
-// the guard.
+// A panic, a timeout, Ctrl-C and kill -9 therefore leave nothing behind, like success. Main waits
+// for the guard.
 //
 // PostgreSQL refuses to run as root; root starts it as the user postgres.
 package pgtest
@@ -41,8 +41,8 @@ var shared struct {
 	err     error
 }
 
-// Main runs the tests of a package and returns the exit code. When it returns, the shared server has
-// ended.
+// Main runs the tests of a package and returns the exit code. When it returns, the shared server
+// has ended.
 func Main(m *testing.M) int {
 	code := m.Run()
 	shared.Lock()

@@ -129,7 +129,8 @@ func (p *diskState) writeSector(data []byte, at int64, sector []byte) []byte {
 		return put(data, at, sector)
 	case p.survival.chance(p.survival.Corrupt):
 		return put(data, at, p.corrupt(sector))
-	case p.survival.chance(0.5) && int64(len(data)) < at+int64(len(sector)): // the size was kept, the content was not
+	// the size was kept, the content was not
+	case p.survival.chance(0.5) && int64(len(data)) < at+int64(len(sector)):
 		return resize(data, at+int64(len(sector)))
 	}
 	return data

@@ -78,7 +78,8 @@ func deriveText(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error)
 		reflect.TypeFor[slog.Level]():      {Type: "string"},
 	}}
 	recursive := special.collect(t, nil)
-	form := &jsonschema.Schema{} // anything: the library cannot derive a schema for a recursive type
+	// anything: the library cannot derive a schema for a recursive type
+	form := &jsonschema.Schema{}
 	if !recursive {
 		var err error
 		if form, err = special.derive(t); err != nil {
@@ -150,7 +151,8 @@ func Normalize(text json.RawMessage) (json.RawMessage, error) {
 func (s Schema) Validate(data json.RawMessage) error {
 	var instance any
 	if err := json.Unmarshal(data, &instance); err != nil {
-		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // decoding into any can fail only for a number
+		// decoding into any can fail only for a number
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return errHuge
 		}
 		return err

@@ -14,8 +14,9 @@ import (
 var ErrTooLarge = errors.New("seal: decompressed value is too large")
 
 const (
-	minCompress     = 128      // bytes; smaller values hardly ever compress
-	maxDecompressed = 16 << 20 // bytes; larger values are not compressed, and a value that decompresses to more is rejected
+	minCompress = 128 // bytes; smaller values hardly ever compress
+	// bytes; larger values are not compressed, and a value that decompresses to more is rejected
+	maxDecompressed = 16 << 20
 )
 
 // dictionary holds byte sequences that most values share: the keys and shapes of documents,

@@ -173,7 +173,8 @@ func TestKeyFile_MissingOrBrokenFileKeepsLoadedKeys(t *testing.T) {
 			func() error { return os.Remove(path) },
 			func() error { return os.WriteFile(path, nil, 0o600) },
 			func() error {
-				return errors.Join(os.WriteFile(path, good, 0o600), os.Chmod(path, 0o644)) // the next start would reject it
+				// the next start would reject it
+				return errors.Join(os.WriteFile(path, good, 0o600), os.Chmod(path, 0o644))
 			},
 		} {
 			if err := spoil(); err != nil {

@@ -72,7 +72,8 @@ func ParseKey(text string) (Key, error) {
 	data, err := hex.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(data) != keySize {
 		//mutate:bad-key-not-printed
-		return k, fmt.Errorf("seal: a key must have %d hexadecimal digits", 2*keySize) // without the text, which may be almost a key
+		// without the text, which may be almost a key
+		return k, fmt.Errorf("seal: a key must have %d hexadecimal digits", 2*keySize)
 	}
 	copy(k[:], data)
 	return k, nil

@@ -29,7 +29,9 @@ type row struct {
 	last      string // the last resume id
 	lastError bool   // the cached result is an error
 
-	holder party // the holder of the lock, or nobody if it died; the design does not store it, but the invariants use it
+	// the holder of the lock, or nobody if it died; the design does not store it, but the
+	// invariants use it
+	holder party
 }
 
 // party is one of the requests, or nobody.

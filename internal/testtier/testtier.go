@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// Variable is the environment variable that selects the tier. [Fast] is its only value with a meaning.
+// Variable is the environment variable that selects the tier. [Fast] is its only value with a
+// meaning.
 const (
 	Variable = "FERMATA_TEST"
 	Fast     = "fast"

@@ -274,10 +274,11 @@ func TestRelax_StillMatchesApprovedArguments(t *testing.T) {
 		pointer string
 		to      grant.Constraint
 	}{
-		"no such argument":    {"/nope", grant.Anything()},
-		"another prefix":      {"/path", grant.HasPrefix("s3://c/")},
-		"empty prefix":        {"/path", grant.HasPrefix("")},
-		"half a host":         {"/path", grant.HasPrefix("s3://b")}, // s3://backups and s3://b@elsewhere have this prefix too
+		"no such argument": {"/nope", grant.Anything()},
+		"another prefix":   {"/path", grant.HasPrefix("s3://c/")},
+		"empty prefix":     {"/path", grant.HasPrefix("")},
+		// s3://backups and s3://b@elsewhere have this prefix too
+		"half a host":         {"/path", grant.HasPrefix("s3://b")},
 		"prefix of a number":  {"/rows", grant.HasPrefix("5")},
 		"bound below":         {"/rows", grant.AtMost(499)},
 		"bound above":         {"/rows", grant.AtLeast(501)},

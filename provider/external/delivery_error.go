@@ -100,6 +100,7 @@ func retryError(attempt int, err error) error {
 		return fmt.Errorf("%w: %w", provider.ErrPark, err)
 	}
 	delay := retrySchedule[max(attempt, 0)]
-	delay += rand.N(delay / 5) // jitter, so that simultaneous failures are not retried simultaneously
+	// jitter, so that simultaneous failures are not retried simultaneously
+	delay += rand.N(delay / 5)
 	return &provider.RetryError{After: max(delay, failed.after), Err: err}
 }

@@ -31,7 +31,8 @@ func Example() {
 	}
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || hook.Verify(body, r.Header) != nil { // and store r.Header's webhook-id: it may arrive twice
+		// and store r.Header's webhook-id: it may arrive twice
+		if err != nil || hook.Verify(body, r.Header) != nil {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}

@@ -56,7 +56,8 @@ func decodeRequest(input json.RawMessage) (request, error) {
 		return r, &InputError{"", fmt.Sprintf("it has %d bytes; %d are allowed", len(input), maxInput)}
 	}
 	if err := strictjson.Decode(input, &r); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // the error text would contain a value
+		// the error text would contain a value
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return r, &InputError{wrong.Field, "it has the wrong type"}
 		}
 		return r, &InputError{"", err.Error()}
@@ -137,7 +138,8 @@ func (r *request) checkKind() error {
 	if !ok {
 		return nil
 	}
-	if err := schema.CheckData("data", kind.QuestionSchema(), r.Data); err != nil { // the error text would contain the data
+	// the error text would contain the data
+	if err := schema.CheckData("data", kind.QuestionSchema(), r.Data); err != nil {
 		return &InputError{"data", "it is not a question of kind " + r.Kind}
 	}
 	if r.AnswerSchema == nil {

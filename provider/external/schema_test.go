@@ -112,7 +112,8 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		same, err := decodeRequest(again)
-		if err != nil && len(again) <= maxInput && len(r.Data) < len(again) { // encoding < as \u003c may make it too long
+		// encoding < as \u003c may make it too long
+		if err != nil && len(again) <= maxInput && len(r.Data) < len(again) {
 			t.Fatalf("%s: %v", again, err)
 		}
 		if err == nil && (same.Kind != r.Kind || same.Timeout != r.Timeout || (same.Callback == nil) != (r.Callback == nil)) {

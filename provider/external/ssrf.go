@@ -18,10 +18,11 @@ import (
 const (
 	connectTimeout = 3 * time.Second
 	totalTimeout   = 15 * time.Second
-	busyTimeout    = 3 * time.Second // if the account has many deliveries in progress: slow receivers would block all others
-	busyThreshold  = 32
-	maxResponse    = 64 << 10 // bytes of the header; the body is not read
-	maxURL         = 2048     // bytes
+	// if the account has many deliveries in progress: slow receivers would block all others
+	busyTimeout   = 3 * time.Second
+	busyThreshold = 32
+	maxResponse   = 64 << 10 // bytes of the header; the body is not read
+	maxURL        = 2048     // bytes
 )
 
 // errForbidden reports that connecting to an address is forbidden.
@@ -61,7 +62,8 @@ func newSSRFGuard(config Config) (*ssrfGuard, error) {
 func client(dialer *net.Dialer, config Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy:                  nil, // a proxy from the environment would bypass the address check
+			// a proxy from the environment would bypass the address check
+			Proxy:                  nil,
 			DialContext:            dialer.DialContext,
 			TLSClientConfig:        &tls.Config{RootCAs: config.Roots, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    connectTimeout,
@@ -121,7 +123,8 @@ func checkHost(host string) error {
 	}
 	name := hostName(host)
 	last := name[strings.LastIndexByte(name, '.')+1:]
-	if last == name || last == "" || last[0] >= '0' && last[0] <= '9' { // resolvers accept many spellings of 127.0.0.1
+	// resolvers accept many spellings of 127.0.0.1
+	if last == name || last == "" || last[0] >= '0' && last[0] <= '9' {
 		return errors.New("its host is not a public name")
 	}
 	return nil

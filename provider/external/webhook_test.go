@@ -99,7 +99,8 @@ func TestDeliver_RepeatedMessageHasTheSameIDAndBody(t *testing.T) {
 func TestDeliver_EachSecretSigns(t *testing.T) {
 	old, fresh := external.NewSecret(), external.NewSecret()
 	r := receive(t, nil)
-	r.secrets = []string{old, fresh} // a secret that is known, one that is not; each alone is sufficient
+	// a secret that is known, one that is not; each alone is sufficient
+	r.secrets = []string{old, fresh}
 	p := newProvider(t, func(c *external.Config) {
 		c.Secrets = func(_ context.Context, account string) ([]string, error) {
 			return map[string][]string{"acme": {fresh, old}}[account], nil

@@ -88,7 +88,8 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 	if err != nil {
 		return agent.Finished{}, err
 	}
-	if saved.Status == graph.StatusFinished { // the process that finished it died before it could report the result
+	// the process that finished it died before it could report the result
+	if saved.Status == graph.StatusFinished {
 		return agent.Finished{Output: saved.Output, Usage: saved.Spent.Usage}, nil
 	}
 	answers, err := openAnswers(e.Answers, saved.Interrupts)

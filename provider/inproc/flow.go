@@ -122,7 +122,8 @@ func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, option
 	if err != nil {
 		return state, err
 	}
-	if saved.Status == graph.StatusFinished { // the process that finished it died before it could report the result
+	// the process that finished it died before it could report the result
+	if saved.Status == graph.StatusFinished {
 		return saved.State, nil
 	}
 	answers, err := openAnswers(e.Answers, saved.Interrupts)

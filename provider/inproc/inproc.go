@@ -120,7 +120,8 @@ func (p *Provider) AnswerChecks(ctx context.Context, run provider.Run) (provider
 	return func(interrupt string, answer json.RawMessage) (json.RawMessage, error) {
 		checked, err := check(interrupt, answer)
 		if err == nil && checked == nil {
-			return json.RawMessage("null"), nil // an answer without data, for example to release a hold, is valid
+			// an answer without data, for example to release a hold, is valid
+			return json.RawMessage("null"), nil
 		}
 		return checked, err
 	}, nil

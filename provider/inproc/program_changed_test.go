@@ -125,7 +125,8 @@ func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
 
 			old.StartWorkers()
 			for event, err := range old.FollowEvents(t.Context(), "acme", "trip-1", store.Event{}) {
-				if err == nil && event.Kind == store.EventParked { // it was tried once; the default is 25 times
+				// it was tried once; the default is 25 times
+				if err == nil && event.Kind == store.EventParked {
 					err = old.Retry(t.Context(), "acme", "trip-1", desk.From{Actor: desk.PersonActor("ops", "")})
 				}
 				if err != nil {

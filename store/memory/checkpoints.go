@@ -85,7 +85,8 @@ func (s *Checkpoints) save(key store.Key, base int64, delta store.Delta) (int64,
 		r.parts.Delete(name)
 	}
 	for _, part := range delta.Put {
-		r.parts.Set(part.Name, slices.Clip(part.Data)) // a caller that appends must not write into shared memory
+		// a caller that appends must not write into shared memory
+		r.parts.Set(part.Name, slices.Clip(part.Data))
 	}
 	r.version++
 	return r.version, nil

@@ -144,7 +144,8 @@ func opening(f faultBudget) *world {
 		return submission{decision: store.Decision{Account: "a", Run: "r", ResumeID: id, Actor: person, BodyDigest: gate + string(verdict), Answers: []store.Answer{answer}}}
 	}
 	s.clicks = []submission{
-		word("ann", "1", "gate1", store.VerdictApprove), word("ann", "1", "gate1", store.VerdictApprove), // twice
+		// twice
+		word("ann", "1", "gate1", store.VerdictApprove), word("ann", "1", "gate1", store.VerdictApprove),
 		word("bob", "2", "gate1", store.VerdictReject), // concurrently
 		word("cat", "3", "gate2", store.VerdictApprove),
 	}
@@ -215,7 +216,8 @@ func (s *world) actions() []action {
 	switch {
 	case r.Status == store.StatusParked && s.inDoubt():
 		add(false, "a person checks the target", func(s *world) { s.reconcile() })
-	case r.Status == store.StatusParked: // before that, the run could be retried and parked again forever
+	// before that, the run could be retried and parked again forever
+	case r.Status == store.StatusParked:
 		add(false, "an operator retries", func(s *world) {
 			if _, err := s.tables.retry(at, "a", r.ID, store.Writes{}); err != nil {
 				panic(err)
@@ -291,7 +293,8 @@ func (s *world) begin(w *worker) {
 		w.step = began
 	case line.State == store.EffectSucceeded:
 		w.step = ended
-	case line.State == store.EffectFailed: // a person checked that it had not happened: give up; only a person may order a retry
+	// a person checked that it had not happened: give up; only a person may order a retry
+	case line.State == store.EffectFailed:
 		_, _ = s.tables.endExecution(at, w.lease, store.ExecutionEnd{Status: store.StatusFailed, Applied: []string{w.todo.ID}})
 		*w = worker{}
 	default: // unknown: a person must check

@@ -170,7 +170,8 @@ func (b *tables) endExecution(now time.Time, lease store.Lease, end store.Execut
 			for key, resume := range b.resumes {
 				//mutate:memory-first-outcome
 				if key.account == run.Account && key.id == i.ResumeID && key.actor == i.DecidedBy && resume.Outcome == nil {
-					resume.Outcome = end.Outcome // the first outcome is kept: a resume id has one receipt
+					// the first outcome is kept: a resume id has one receipt
+					resume.Outcome = end.Outcome
 				}
 			}
 		}
@@ -301,13 +302,15 @@ func (b *tables) decide(now time.Time, d store.Decision) (store.DecisionReceipt,
 		}
 		for _, answer := range d.Answers {
 			i := run.interrupt(answer.Interrupt)
-			if i.State != store.InterruptDecided { // otherwise it is a second answer to the same interrupt; the last one counts
+			// otherwise it is a second answer to the same interrupt; the last one counts
+			if i.State != store.InterruptDecided {
 				b.addEvent(now, run, store.EventDecided, i.ID)
 			}
 			i.State, i.Verdict, i.ApprovedDigest, i.Answer = store.InterruptDecided, answer.Verdict, answer.ApprovedDigest, answer.Data
 			i.DecidedBy, i.DecidedVia, i.Source, i.DecidedAt, i.ResumeID = d.Actor, d.Via, store.SourcePerson, now, d.ResumeID
 		}
-		write()                                // a decided interrupt has no deadline that could move
+		// a decided interrupt has no deadline that could move
+		write()
 		if run.Status == store.StatusWaiting { //mutate:memory-decision-wakes
 			b.wake(now, run)
 		}

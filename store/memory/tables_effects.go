@@ -16,7 +16,8 @@ func (b *tables) beginEffect(now time.Time, lease store.Lease, n store.NewEffect
 		known := b.interrupt(run.Account, n.Interrupt)
 		switch {
 		//mutate:memory-policy-cannot-override
-		case known == nil && n.ActionDigest == "", known != nil && known.Source != store.SourcePolicy: // people decide what they were asked
+		// people decide what they were asked
+		case known == nil && n.ActionDigest == "", known != nil && known.Source != store.SourcePolicy:
 			return store.Effect{}, false, store.ErrNotApproved
 		case known == nil && stale != nil:
 			return store.Effect{}, false, stale
@@ -24,7 +25,8 @@ func (b *tables) beginEffect(now time.Time, lease store.Lease, n store.NewEffect
 			b.recordRuling(now, run, n) //mutate:memory-policy-allows
 		}
 	}
-	n.Ruling, n.Writes = nil, store.Writes{} // the ruling is in the interrupt; the writes are applied below
+	// the ruling is in the interrupt; the writes are applied below
+	n.Ruling, n.Writes = nil, store.Writes{}
 	i := run.interrupt(n.Interrupt)
 	//mutate:memory-effect-approved
 	if i == nil || i.State != store.InterruptDecided || i.Verdict != store.VerdictApprove || i.ApprovedDigest == "" || i.ApprovedDigest != n.ActionDigest {

@@ -160,7 +160,8 @@ func TestOpen_SettingsApplyToEveryConnection(t *testing.T) {
 	for _, setting := range []string{
 		"synchronous_commit = off", "default_transaction_isolation = serializable", "search_path = public",
 		"statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0",
-		"standard_conforming_strings = off", // the migration would fail with "invalid byte sequence"
+		// the migration would fail with "invalid byte sequence"
+		"standard_conforming_strings = off",
 	} {
 		mustExec(t, admin, `ALTER DATABASE `+admin.Config().Database+` SET `+setting)
 	}

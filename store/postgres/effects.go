@@ -76,7 +76,8 @@ func (s *Store) BeginEffect(ctx context.Context, lease store.Lease, n store.NewE
 	var t txn
 	var made string
 	locked, allowed, writes := false, n.Ruling, n.Writes
-	n.Ruling, n.Writes = nil, store.Writes{} // the ruling is in the interrupt; the writes are applied below
+	// the ruling is in the interrupt; the writes are applied below
+	n.Ruling, n.Writes = nil, store.Writes{}
 	line = store.Effect{Account: lease.Account, Run: lease.Run, NewEffect: n, Fence: lease.Fence, State: store.EffectStarted}
 	t.lockRun(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
 	if n.ActionDigest != "" { // an empty digest approves nothing, even if an approval has it

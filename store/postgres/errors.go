@@ -154,7 +154,8 @@ func withContext(ctx context.Context, err error) error {
 		return err
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, ErrTimeout) {
-		return fmt.Errorf("%w: %v", cause, err) // %v, because the internal context is not the caller's
+		// %v, because the internal context is not the caller's
+		return fmt.Errorf("%w: %v", cause, err)
 	}
 	return fmt.Errorf("%w: %v", ctx.Err(), err)
 }

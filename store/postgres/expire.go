@@ -167,7 +167,8 @@ func (s *Store) expire(ctx context.Context, op string, by pgtype.Timestamptz, du
 		}
 	}
 	switch err := s.update(ctx, op, &t); {
-	case errors.Is(err, store.ErrStale): // another call was faster; the next call finds it if it is still due
+	// another call was faster; the next call finds it if it is still due
+	case errors.Is(err, store.ErrStale):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err

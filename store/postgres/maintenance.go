@@ -115,7 +115,8 @@ func (s *Store) PutIfAbsent(ctx context.Context, name string, value []byte) (kep
 	var t txn
 	found := false
 	t.queue(addNamedValueSQL, name, value)
-	t.queryRow(&found, []any{&kept}, namedValueSQL, name) // also sees a concurrent insert that the statement above waited for
+	// also sees a concurrent insert that the statement above waited for
+	t.queryRow(&found, []any{&kept}, namedValueSQL, name)
 	return kept, s.update(ctx, "store a value in", &t)
 }
 

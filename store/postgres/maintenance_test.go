@@ -184,7 +184,8 @@ func TestReencrypt_ReadsABoundedNumberOfBytes(t *testing.T) {
 		}
 		after = next
 	}
-	if len(calls) != 3 || calls[0] != reencryptChunk || calls[0]+calls[1] != parts { // the last call finds no documents
+	// the last call finds no documents
+	if len(calls) != 3 || calls[0] != reencryptChunk || calls[0]+calls[1] != parts {
 		t.Errorf("calls have read %v of %d", calls, parts)
 	}
 }

@@ -34,7 +34,8 @@ SELECT current_setting('transaction_read_only') = 'off', coalesce((
         UNION ALL SELECT 'ready_numbers', 'USAGE' WHERE NOT has_sequence_privilege('ready_numbers', 'USAGE')
     ) AS need), '')`
 
-// Writable returns nil if this user has every right that a server needs, and the database takes writes; see [store.WriteChecker].
+// Writable returns nil if this user has every right that a server needs, and the database takes
+// writes; see [store.WriteChecker].
 func (s *Store) CheckWritable(ctx context.Context) error {
 	tables := slices.Sorted(maps.Keys(requiredPrivileges))
 	rights := make([]string, len(tables))

@@ -16,7 +16,8 @@ import (
 // proxy is a network that understands PostgreSQL messages.
 type proxy struct {
 	*proxytest.Proxy
-	cutAt atomic.Int32 // resets the connection instead of forwarding the server's next message of this type; once
+	// resets the connection instead of forwarding the server's next message of this type; once
+	cutAt atomic.Int32
 }
 
 // newProxy returns a proxy and the connection string that leads through it.

@@ -99,7 +99,8 @@ func TestPlans_NoStatementScansATableAccountOrRun(t *testing.T) {
 func plans(t *testing.T, s *Store, when string) {
 	texts := statements(t)
 	maps.Copy(texts, byConstraints)
-	for _, other := range []string{"countSQL", "sizeSQL", "notifySQL", "nowSQL", "thisServerSQL", "sameServerSQL", "advanceFeedSQL"} { // on no table, on a single row, or on all of it
+	// on no table, on a single row, or on all of it
+	for _, other := range []string{"countSQL", "sizeSQL", "notifySQL", "nowSQL", "thisServerSQL", "sameServerSQL", "advanceFeedSQL"} {
 		delete(texts, other)
 	}
 	conn, err := s.pool.Acquire(t.Context())
@@ -107,7 +108,8 @@ func plans(t *testing.T, s *Store, when string) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	for _, eager := range []string{"parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size", "min_parallel_index_scan_size"} { // as with a million rows
+	// as with a million rows
+	for _, eager := range []string{"parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size", "min_parallel_index_scan_size"} {
 		if _, err := conn.Exec(t.Context(), `SET `+eager+` = 0`); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +147,8 @@ func (s scan) cheap(statement string) bool {
 		return false
 	case s.Type == "Sort" && s.limited: // it reads everything for a few rows
 		return s.anyLimit() || slices.Contains(boundedSorts, statement)
-	case !strings.HasSuffix(s.Type, "Scan") || s.Table == "" && s.Index == "" || s.Type == "Bitmap Heap Scan": // its index is another node
+	// its index is another node
+	case !strings.HasSuffix(s.Type, "Scan") || s.Table == "" && s.Index == "" || s.Type == "Bitmap Heap Scan":
 		return true
 	case s.Index != "" && s.Index == orderedScans[statement]:
 		return true

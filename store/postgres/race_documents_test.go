@@ -167,7 +167,8 @@ func TestDecide_RequestCreatedConcurrentlyReturnsErrStale(t *testing.T) {
 			t.Errorf("Decide: %+v, %v; want ErrStale", receipt, err)
 		}
 	})
-	if err := r.fast.CommitWrites(t.Context(), "acme", writesOf("asked", requestChange("i", 0))); err != nil { // one row: it does not wait
+	// one row: it does not wait
+	if err := r.fast.CommitWrites(t.Context(), "acme", writesOf("asked", requestChange("i", 0))); err != nil {
 		t.Error(err)
 	}
 	r.resume()

@@ -106,7 +106,8 @@ func history(ctx context.Context, q querier, schema string, steps []migration.St
 func migrate(ctx context.Context, pool *pgxpool.Pool, config Config, steps []migration.Step) error {
 	found, err := inspectSchema(ctx, pool, config.Schema, steps)
 	if err != nil || found.applied == len(steps) {
-		return err // most starts end here, without a lock and without the privilege to change tables
+		// most starts end here, without a lock and without the privilege to change tables
+		return err
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, noTimeoutSQL); err != nil {

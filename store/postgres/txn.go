@@ -31,7 +31,8 @@ const (
 	setLockedRun = `
 SELECT set_config('fermata.run', encode(key, 'hex'), true) FROM locked`
 
-	// lockedRunKey is the key of the run that the transaction has locked; NULL or empty if there is none.
+	// lockedRunKey is the key of the run that the transaction has locked; NULL or empty if there is
+	// none.
 	lockedRunKey = `decode(current_setting('fermata.run', true), 'hex')`
 
 	// ofLockedRun selects rows that are found by their own keys. It is written so that the planner

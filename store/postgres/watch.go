@@ -227,7 +227,8 @@ func (s *Store) listenLoop() {
 func (s *Store) listen(ctx context.Context) (connected bool) {
 	conn, err := s.connect(ctx, func(config *pgx.ConnConfig) {
 		config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-			return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // an ended wait leaves the connection usable
+			// an ended wait leaves the connection usable
+			return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()}
 		}
 	})
 	if err != nil {

@@ -54,7 +54,8 @@ func TestWatch_AcrossStores(t *testing.T) {
 	if key := nextHint(t, hints); key != (store.Key{Account: odd.Account, Run: odd.ID}) {
 		t.Errorf("a hint at %q", key)
 	}
-	long := fixture.NewRun(strings.Repeat("long", 2000)) // in hexadecimal it is too long for a notification
+	// in hexadecimal it is too long for a notification
+	long := fixture.NewRun(strings.Repeat("long", 2000))
 	if _, err := first.Create(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,8 @@ func TestCrash_RedisRestartsUnderLoad(t *testing.T) {
 	working.Wait()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(waitTimeout); ; { // the client needs a moment to notice that Redis is back
+	// the client needs a moment to notice that Redis is back
+	for deadline := time.After(waitTimeout); ; {
 		before := s.Stats().Hits
 		wantStored(t, s, store.Key{Account: "acme", Run: "0"}, parts{"run": "099", "node 99": "new"}.at(rounds))
 		if s.Stats().Hits == before+2 {

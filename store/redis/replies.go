@@ -31,7 +31,8 @@ func withReplyLimits(options *goredis.Options) {
 		if err != nil {
 			return nil, err
 		}
-		if raw, ok := conn.(syscall.Conn); ok { // with which the client detects that an idle connection was closed
+		// with which the client detects that an idle connection was closed
+		if raw, ok := conn.(syscall.Conn); ok {
 			return &limitedRawConn{limitedConn{Conn: conn}, raw}, nil
 		}
 		return &limitedConn{Conn: conn}, nil

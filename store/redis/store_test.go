@@ -117,7 +117,8 @@ func TestPut_EveryWriteSetsAnExpiry(t *testing.T) {
 		if err != nil || left <= ttl/2 || left > ttl {
 			t.Errorf("%s: it expires in %s, %v; want %s", when, left, err, ttl)
 		}
-		l.must(l.redis.PExpire(t.Context(), l.cache.key(demo), time.Minute).Err()) // so that the next one has to renew it
+		// so that the next one has to renew it
+		l.must(l.redis.PExpire(t.Context(), l.cache.key(demo), time.Minute).Err())
 	}
 	mustSave(t, s, demo, 0, parts{"a": "1", "b": "1"}.delta())
 	expires("after the first save")

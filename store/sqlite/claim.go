@@ -86,7 +86,8 @@ func (t txn) findClaimable(ctx context.Context, claim store.Claim) (c candidate,
 	}
 	found, err = t.queryRow(ctx, dest, readyRunSQL)
 	if !found && err == nil {
-		found, err = t.queryRow(ctx, dest, delayedRunSQL, t.now) // only for readers: a claim ends delays first
+		// only for readers: a claim ends delays first
+		found, err = t.queryRow(ctx, dest, delayedRunSQL, t.now)
 	}
 	if !found && err == nil {
 		found, err = t.queryRow(ctx, dest, expiredLeaseSQL, t.now)

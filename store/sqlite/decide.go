@@ -115,7 +115,8 @@ func (t txn) answer(ctx context.Context, d store.Decision, interrupt string) err
 	}
 	decided, err := t.exec(ctx, decideInterruptSQL, d.Account, interrupt, last.Verdict, last.ApprovedDigest, last.Data, d.Actor, d.Via, d.ResumeID, t.now)
 	switch {
-	case err != nil && strings.Contains(err.Error(), "approve_says_what"): // the driver reports the name of the constraint only in the message
+	// the driver reports the name of the constraint only in the message
+	case err != nil && strings.Contains(err.Error(), "approve_says_what"):
 		return store.ErrInvalid
 	case err != nil || decided == 0:
 		return err
@@ -179,7 +180,8 @@ func (t txn) due(ctx context.Context, until time.Time, limit int) ([]store.Inter
 	if !until.IsZero() {
 		by = min(by, until.UnixMicro())
 	}
-	return queryAll(ctx, t, scanInterrupt, dueInterruptsSQL, by, max(limit, 0)) // SQLite takes a negative limit as unlimited
+	// SQLite takes a negative limit as unlimited
+	return queryAll(ctx, t, scanInterrupt, dueInterruptsSQL, by, max(limit, 0))
 }
 
 func (t txn) expire(ctx context.Context, until time.Time, limit int, writes func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {

@@ -55,7 +55,8 @@ func (t txn) beginEffect(ctx context.Context, lease store.Lease, n store.NewEffe
 		}
 	}
 	writes := n.Writes
-	n.Ruling, n.Writes = nil, store.Writes{} // the ruling is in the interrupt; the writes are applied below
+	// the ruling is in the interrupt; the writes are applied below
+	n.Ruling, n.Writes = nil, store.Writes{}
 	there, err := t.queryRow(ctx, effectDest(&line), effectSQL, lease.Account, n.Interrupt, n.Attempt)
 	switch {
 	case err != nil:

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	finishedCondition = `status IN ('completed', 'failed', 'cancelled', 'superseded')` // same condition as the index runs_over
+	// same condition as the index runs_over
+	finishedCondition = `status IN ('completed', 'failed', 'cancelled', 'superseded')`
 
 	finishedRunsSQL = `
 SELECT account, run, state_key, generation, provider, graph, ref, NULL, NULL, input_digest,

@@ -52,7 +52,8 @@ func TestWatch_WritesOfAnotherProcessGiveAZeroKey(t *testing.T) {
 	if err := here.Renew(t.Context(), lease, fixture.LeaseDuration); err != nil {
 		t.Fatal(err)
 	}
-	fixture.EndExecution(t, here, lease, nil) // the next hint is for this write: the renewal gives none, and no poll was spurious
+	// the next hint is for this write: the renewal gives none, and no poll was spurious
+	fixture.EndExecution(t, here, lease, nil)
 	if key := nextHint(t, hints); key != (store.Key{Account: "acme", Run: "own"}) {
 		t.Errorf("a write of this store gives %+v", key)
 	}

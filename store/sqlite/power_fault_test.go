@@ -67,7 +67,8 @@ func TestCrash_PowerFault_QuotaReturnsErrDisk(t *testing.T) {
 // unacknowledged one can be repeated. Afterwards everything is as without the fault.
 func TestCrash_PowerFault_AnyOperationOfAGroupMayFail(t *testing.T) {
 	skipUnderRace(t)
-	const spilling = `PRAGMA cache_size = 1` // so that a transaction writes to the WAL before it commits
+	// so that a transaction writes to the WAL before it commits
+	const spilling = `PRAGMA cache_size = 1`
 	var begin, saves []powerStep
 	for _, run := range []string{"a", "b", "c"} {
 		begin, saves = append(begin, createStep(run, 0)), append(saves, saveStep(run, 1, 0, 50_000))

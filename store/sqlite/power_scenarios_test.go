@@ -128,7 +128,8 @@ func groupedScenarios(r *rand.Rand) (steps []powerStep) {
 		steps, group = append(steps, group...), nil
 	}
 	for _, step := range interleavedScenarios(r) {
-		alone := step.scenario == 0 || step.name == "Vacuum" || step.name == "Reencrypt" // not a single write
+		// not a single write
+		alone := step.scenario == 0 || step.name == "Vacuum" || step.name == "Reencrypt"
 		again := slices.ContainsFunc(group, func(member powerStep) bool { return member.scenario == step.scenario })
 		if alone || again || r.IntN(3) == 0 {
 			end()

@@ -97,7 +97,8 @@ var accountAlone = regexp.MustCompile(`\(account=\?\)`)
 func cheap(line string) bool {
 	switch {
 	case strings.HasPrefix(line, "SCAN CONSTANT ROW"), strings.HasPrefix(line, "LIST SUBQUERY"),
-		strings.HasPrefix(line, "SCALAR SUBQUERY"), strings.HasPrefix(line, "CORRELATED SCALAR SUBQUERY"): // the nested search has its own line
+		// the nested search has its own line
+		strings.HasPrefix(line, "SCALAR SUBQUERY"), strings.HasPrefix(line, "CORRELATED SCALAR SUBQUERY"):
 		return true
 	case line == "SCAN sqlite_sequence": // one row
 		return true

@@ -38,7 +38,8 @@ UPDATE runs SET status = 'ready', ready_no = ` + nextReadyNo + `, held = 0, atte
 WHERE account = ?1 AND run = ?2 AND status = 'parked'
 RETURNING ` + runColumns
 
-	activeCondition = `status IN ('ready', 'running', 'waiting', 'parked')` // same condition as the index runs_alive
+	// same condition as the index runs_alive
+	activeCondition = `status IN ('ready', 'running', 'waiting', 'parked')`
 
 	cancelRunSQL = `
 UPDATE runs SET status = ?3, fence = fence + 1, owner = NULL, lease_until = NULL, ready_after = NULL, held = 0, updated_at = ?4

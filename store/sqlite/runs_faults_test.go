@@ -175,7 +175,8 @@ func TestClaimAndExpire_WithoutWorkDoNotWaitForWriters(t *testing.T) {
 	}
 	defer s.Close()
 	fixture.EndExecution(t, s, fixture.CreateRun(t, s, "r"), nil, "i", "due")
-	err = s.write(t.Context(), func(context.Context, *sql.Tx) error { // holds the only connection and the lock
+	// holds the only connection and the lock
+	err = s.write(t.Context(), func(context.Context, *sql.Tx) error {
 		if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: fixture.LeaseDuration}); err != nil || work != nil {
 			t.Errorf("claimed %+v, %v", work, err)
 		}

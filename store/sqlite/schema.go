@@ -34,7 +34,8 @@ func inspectSchema(ctx context.Context, q querier, steps []migration.Step) (appl
 	err = q.QueryRowContext(ctx, `SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id`).
 		Scan(&id, &objects)
 	if resultCode(err) == sqlite3.SQLITE_NOTADB {
-		return 0, fmt.Errorf("%w: %v", ErrForeign, err) // %v, because %w would also classify it as corrupt
+		// %v, because %w would also classify it as corrupt
+		return 0, fmt.Errorf("%w: %v", ErrForeign, err)
 	}
 	if err != nil {
 		return 0, err

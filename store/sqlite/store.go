@@ -28,7 +28,9 @@ type Store struct {
 	closed  atomic.Bool
 	writer  *sql.DB
 	readers *sql.DB
-	anchor  *sql.Conn // unused, open until Close: the WAL would be deleted with the last connection and recreated as another file
+	// unused, open until Close: the WAL would be deleted with the last connection and recreated as
+	// another file
+	anchor *sql.Conn
 
 	reading statements // for readers
 	writing statements // for writer
@@ -115,7 +117,8 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 	if s.anchor, err = s.readers.Conn(ctx); err != nil {
 		return err
 	}
-	if err := drain(ctx, s.anchor, `SELECT 1 FROM sqlite_schema LIMIT 1`); err != nil { // opens the WAL
+	// opens the WAL
+	if err := drain(ctx, s.anchor, `SELECT 1 FROM sqlite_schema LIMIT 1`); err != nil {
 		return err
 	}
 	if err := s.prepare(ctx); err != nil {

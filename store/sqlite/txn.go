@@ -68,8 +68,9 @@ func prepare(ctx context.Context, db *sql.DB, texts []string) (statements, error
 type txn struct {
 	tx         *sql.Tx // nil for a reader without a transaction; each statement is its own snapshot
 	statements statements
-	now        int64        // the time when the transaction became the only writer, in microseconds since 1970
-	changed    *[]store.Key // runs that were changed, for watchers
+	// the time when the transaction became the only writer, in microseconds since 1970
+	now     int64
+	changed *[]store.Key // runs that were changed, for watchers
 }
 
 // update runs one write transaction. Everything is on disk when it returns nil. After an error that

@@ -330,7 +330,8 @@ func (a *audited) Cancel(ctx context.Context, account, run string, as store.Stat
 		a.seen.fail("Cancel ends run %s as %s without a line %s", run, as, lineRunEnded)
 	}
 	for _, id := range waits {
-		if !lines.has(lineRequestWithdrawn, id) && !lines.has(lineRequestDecided, id) { // an approver who abandons the run decides
+		// an approver who abandons the run decides
+		if !lines.has(lineRequestWithdrawn, id) && !lines.has(lineRequestDecided, id) {
 			a.seen.fail("Cancel withdraws interrupt %s of run %s without a line %s", id, run, lineRequestWithdrawn)
 		}
 	}

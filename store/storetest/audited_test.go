@@ -85,7 +85,8 @@ func TestI12_AuditedReportsAStatusChangeWithoutItsLine(t *testing.T) {
 			_, err := e.s.EndExecution(e.t.Context(), e.lease, store.ExecutionEnd{Status: store.StatusCompleted, Writes: writes})
 			return err
 		}},
-		"EndExecution withdraws": {func(e env) error { // one of two interrupts is answered, and the run no longer raises the other
+		// one of two interrupts is answered, and the run no longer raises the other
+		"EndExecution withdraws": {func(e env) error {
 			both := store.ExecutionEnd{Status: store.StatusWaiting, Open: []store.NewInterrupt{question[0], {ID: "q2", Kind: "k", Data: []byte("{}")}}}
 			both.Writes = with(line("request.asked", "r1", "q1"), line("request.asked", "r1", "q2"))
 			if _, err := e.s.EndExecution(e.t.Context(), e.lease, both); err != nil {

@@ -87,7 +87,8 @@ func testAliasIn(t *testing.T, s store.Checkpoints) {
 	if got := string(delta.Put[0].Data) + string(delta.Put[1].Data) + delta.Delete[0]; got != "aaaabbbbgone" {
 		t.Fatalf("Save changed its argument: %q", got)
 	}
-	delta.Put[0], delta.Delete[0] = store.Part{Name: "z"}, "a" // the lists belong to the caller; only the bytes do not
+	// the lists belong to the caller; only the bytes do not
+	delta.Put[0], delta.Delete[0] = store.Part{Name: "z"}, "a"
 	wantStored(t, s, demo, want.checkpoint(2))
 }
 

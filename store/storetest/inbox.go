@@ -214,5 +214,6 @@ func testPurgeCredentials(t *testing.T, h *storeTester) {
 	forget(future.Add(time.Minute), 1, 1) // at most the limit
 	forget(future.Add(time.Minute), 1, 1)
 	forget(future.Add(time.Minute), 1, 0)
-	h.must(s.AddCredential(h.ctx(), store.Credential{ID: prefix + "past", Account: "acme", Hash: []byte{1}}, store.Writes{})) // the id can be used again
+	// the id can be used again
+	h.must(s.AddCredential(h.ctx(), store.Credential{ID: prefix + "past", Account: "acme", Hash: []byte{1}}, store.Writes{}))
 }

@@ -40,7 +40,8 @@ func Processes(t *testing.T, s store.Store, over func(), env ...string) {
 	}
 	all.Wait()
 	over()
-	heir := worker{store: s, name: "heir", lease: leaseDuration, output: io.Discard} // finishes what the last worker left
+	// finishes what the last worker left
+	heir := worker{store: s, name: "heir", lease: leaseDuration, output: io.Discard}
 	for n := 0; n < sharedRuns; {
 		d.must(heir.execute())
 		run, err := s.Get(t.Context(), "acme", "key-"+sharedRun(n))
@@ -194,12 +195,14 @@ func (c *workerLog) check(d *runsTester) {
 	words, lines := map[string]int{}, map[string]int{}
 	for _, line := range c.lines {
 		lines[line]++
-		if lines[line] > 1 { // a fence has one owner, an effect is begun once, an interrupt is decided once
+		// a fence has one owner, an effect is begun once, an interrupt is decided once
+		if lines[line] > 1 {
 			d.t.Errorf("%q was printed twice", line)
 		}
 		word := strings.Fields(line)
 		words[word[0]]++
-		if word[0] == "decided" && len(word) == 5 { // a worker may be killed in the middle of a line
+		// a worker may be killed in the middle of a line
+		if word[0] == "decided" && len(word) == 5 {
 			checkDecided(d, word[1], word[2], word[3], word[4])
 		}
 	}

@@ -23,7 +23,8 @@ func Reference(t *testing.T, open func(t *testing.T, clock func() time.Time) sto
 	other := open(t, clock)
 	steps, histories := rapid.IntRange(20, 60), 0
 	if raceDetector {
-		steps = rapid.IntRange(10, 20) // everything runs on one goroutine, so there is little to find
+		// everything runs on one goroutine, so there is little to find
+		steps = rapid.IntRange(10, 20)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		histories++
@@ -44,11 +45,12 @@ func Reference(t *testing.T, open func(t *testing.T, clock func() time.Time) sto
 // storePair is a pair of stores that get the same calls.
 type storePair struct {
 	*rapid.T
-	memory  *memory.Store
-	other   store.Store
-	now     *time.Time
-	name    string // prefix of this history: some data is never deleted, and the next history must not find it
-	unique  int    // makes times and ids unique, so that every order is defined
+	memory *memory.Store
+	other  store.Store
+	now    *time.Time
+	// prefix of this history: some data is never deleted, and the next history must not find it
+	name    string
+	unique  int // makes times and ids unique, so that every order is defined
 	made    map[store.Key]string
 	leases  []store.Lease
 	effects []store.Effect

@@ -35,7 +35,8 @@ func (m *storePair) create() {
 		InputDigest: "d", Owner: "creator", Lease: m.duration(),
 	}
 	n.Writes = m.writes(account, n.ID)
-	if last, err := m.memory.Get(m.Context(), account, n.StateKey); err == nil && m.mostly() { // or the caller has not read it
+	// or the caller has not read it
+	if last, err := m.memory.Get(m.Context(), account, n.StateKey); err == nil && m.mostly() {
 		n.AfterGeneration = last.Generation
 	}
 	lease, err := compareBoth(m, "Create", func(s store.Store) (store.Lease, error) { return s.Create(m.Context(), n) })
@@ -127,7 +128,8 @@ func (m *storePair) answer(d store.Decision) store.Answer {
 		a.ShownDigest = pick(m, "shown", "", "something else")
 	}
 	if a.Verdict == store.VerdictApprove {
-		a.ApprovedDigest = pick(m, "final", "action", "edited\x00") // never empty, which is not defined by the port
+		// never empty, which is not defined by the port
+		a.ApprovedDigest = pick(m, "final", "action", "edited\x00")
 	}
 	return a
 }
@@ -294,7 +296,8 @@ func (m *storePair) reencrypt() {
 		for after := ""; ; {
 			if after, err = s.Reencrypt(m.Context(), after, limit, reseal); after == "" || err != nil {
 				slices.Sort(seen)
-				return slices.Compact(seen), err // an outcome may be stored with the run only, or also with its resumes
+				// an outcome may be stored with the run only, or also with its resumes
+				return slices.Compact(seen), err
 			}
 		}
 	})

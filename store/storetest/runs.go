@@ -252,7 +252,8 @@ func testGenerations(t *testing.T, d *runsTester) {
 	next.AfterGeneration = 1
 	_, err = d.runs.Create(d.ctx(), next)
 	d.must(err)
-	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.StatusSuperseded, nil, store.Writes{}) // the id of the old run does not end the new one
+	// the id of the old run does not end the new one
+	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.StatusSuperseded, nil, store.Writes{})
 	d.wantErr(err, store.ErrNotFound)
 	run, err := d.runs.Get(d.ctx(), "acme", "key-r")
 	d.must(err)

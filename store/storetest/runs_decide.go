@@ -64,7 +64,8 @@ func testDecisionReachesRun(t *testing.T, d *runsTester) {
 	d.wantResult(approve("r", "1", "i"), store.ResultAccepted)
 	d.wantStatus("r", store.StatusReady)
 	lease := d.claimed("w", "r").Lease
-	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond)) // the owner crashes before it applies anything
+	// the owner crashes before it applies anything
+	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond))
 	d.waitForClock(10 * time.Millisecond)
 	work := d.claimed("x", "r")
 	if len(work.Decided) != 1 || work.Decided[0].ID != "i" || string(work.Decided[0].Answer) != "yes" {
@@ -97,7 +98,8 @@ func testResumeID(t *testing.T, d *runsTester) {
 	if state := d.interrupt("r", "i2").State; state != store.InterruptPending {
 		t.Errorf("a reused id has decided something: %s", state)
 	}
-	other.Actor, other.BodyDigest = "bob", "body" // an actor can neither use nor read the ids of others
+	// an actor can neither use nor read the ids of others
+	other.Actor, other.BodyDigest = "bob", "body"
 	d.wantResult(other, store.ResultAccepted)
 	d.wantResult(approve("r", "refused", "unknown"), store.ResultNotFound)
 	d.wantResult(approve("r", "refused", "unknown"), store.ResultNotFound)
@@ -442,8 +444,10 @@ func testApproveNeedsActionDigest(t *testing.T, d *runsTester) {
 		}
 	}
 	d.wantStatus("r", store.StatusWaiting)
-	d.wantResult(approve("r", "1", "i1", "i2"), store.ResultAccepted) // the first call recorded nothing
-	d.wantResult(vague, store.ResultAccepted)                         // a repetition gets this receipt
+	// the first call recorded nothing
+	d.wantResult(approve("r", "1", "i1", "i2"), store.ResultAccepted)
+	// a repetition gets this receipt
+	d.wantResult(vague, store.ResultAccepted)
 }
 
 // An interrupt without an action is approved without a digest, and that permits no effect.

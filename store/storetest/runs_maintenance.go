@@ -251,7 +251,8 @@ func testDeleteRunRace(t *testing.T, h *storeTester) {
 			})
 		}
 		wg.Wait()
-		h.must(h.store.DeleteRun(h.ctx(), "acme", id, store.Writes{})) // it has been cancelled by now
+		// it has been cancelled by now
+		h.must(h.store.DeleteRun(h.ctx(), "acme", id, store.Writes{}))
 		h.wantDeleted(id)
 	}
 }

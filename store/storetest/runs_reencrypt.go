@@ -170,7 +170,8 @@ func testReencryptSkipsChanged(t *testing.T, h *storeTester) {
 	mustSave(t, h.store, key, 0, parts{"changed": "old", "gone": "old", "kept": "old"}.delta())
 	h.fullRun("forgotten")
 	done := make(map[store.SealedField]bool)
-	first := func(what store.SealedField, s store.SealedValue) bool { // a value of the run that is passed
+	// a value of the run that is passed
+	first := func(what store.SealedField, s store.SealedValue) bool {
 		is := !done[what] && (what == "" || s.Field == what && s.ID == "r")
 		done[what] = done[what] || is
 		return is

@@ -150,7 +150,8 @@ func testExpirePostpones(t *testing.T, h *storeTester) {
 	yes := approve("r", "resume", "i1")
 	yes.Writes = writesOf("decided", requestChange("i1", 2, "decided"))
 	h.wantResult(yes, store.ResultAccepted)
-	late = func(i store.Interrupt, p *store.Document) store.Writes { // a deadline in the past is fine: the next call finds it again
+	// a deadline in the past is fine: the next call finds it again
+	late = func(i store.Interrupt, p *store.Document) store.Writes {
 		change := requestChange(i.ID, p.Revision, "a moment")
 		change.InterruptDeadline = i.Deadline.Add(time.Microsecond)
 		return writesOf("a moment", change)

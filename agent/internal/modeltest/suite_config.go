@@ -47,7 +47,8 @@ func (c *Client[Q]) testEnvironment(t *testing.T) {
 		settings        Settings
 		wantURL, wantIn string
 	}{
-		{"is for the vendor", c.Key + "\n", Settings{}, c.Home, own}, // a trailing newline, as in files
+		// a trailing newline, as in files
+		{"is for the vendor", c.Key + "\n", Settings{}, c.Home, own},
 		{"comes after that of the config", "sk-other", Settings{APIKey: c.Key}, c.Home, own},
 		{"goes nowhere else", c.Key, Settings{BaseURL: "http://localhost:4000/models/"}, "http://localhost:4000/models" + c.Path, ""},
 	} {

@@ -58,7 +58,8 @@ func (s Scenario) dialogue(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	Golden(t, "dialogue", interruptID.ReplaceAllString(output, "int_…")) // ids are not part of the comparison
+	// ids are not part of the comparison
+	Golden(t, "dialogue", interruptID.ReplaceAllString(output, "int_…"))
 	s.wantEffects(t, dir, 1)
 	if calls := len(modelCalls(t, dir)); calls != s.ModelCalls {
 		t.Errorf("models were called %d times, want %d", calls, s.ModelCalls)

@@ -1,4 +1,5 @@
-// Package admin maintains what is stored: retention, erasure, export, audit jobs, reconciliation, and checks before an upgrade.
+// Package admin maintains what is stored: retention, erasure, export, audit jobs, reconciliation,
+// and checks before an upgrade.
 package admin
 
 import (

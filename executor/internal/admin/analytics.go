@@ -11,7 +11,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Analytics answers what came of the requests of an account. It reads all of them, page by page, and keeps what is counted of them.
+// Analytics answers what came of the requests of an account. It reads all of them, page by page,
+// and keeps what is counted of them.
 func (ad *Admin) Analytics(ctx context.Context, account string, query analytics.Query) (analytics.Report, error) {
 	now, err := ad.store.Now(ctx)
 	if err != nil {
@@ -28,7 +29,8 @@ func (ad *Admin) Analytics(ctx context.Context, account string, query analytics.
 	return c.Report(), nil
 }
 
-// indexPage reads few papers at a time: they come with their bodies, which may be long and are of no use here.
+// indexPage reads few papers at a time: they come with their bodies, which may be long and are of
+// no use here.
 var indexPage = store.DocumentFilter{Limit: 250}
 
 // forEachIndex hands the facts of papers to a function.

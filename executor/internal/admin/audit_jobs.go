@@ -12,17 +12,19 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// AuditConfig says whether the audit logs of all accounts are signed and checked in the background. Of several processes on one store, one at a time does it.
-// The zero value does neither.
+// AuditConfig says whether the audit logs of all accounts are signed and checked in the background.
+// Of several processes on one store, one at a time does it. The zero value does neither.
 type AuditConfig struct {
-	// Key signs checkpoints of the logs; without it nothing is signed. All processes need the same. Whoever has the key and the store can rewrite a
-	// log: keep it apart from the store.
+	// Key signs checkpoints of the logs; without it nothing is signed. All processes need the same.
+	// Whoever has the key and the store can rewrite a log: keep it apart from the store.
 	Key *audit.Key
 	// SignEvery is how often logs are signed; the default is an hour.
 	SignEvery time.Duration
-	// Folder, if given, gets a copy of each checkpoint. A log that does not extend the last checkpoint in it is not signed.
+	// Folder, if given, gets a copy of each checkpoint. A log that does not extend the last
+	// checkpoint in it is not signed.
 	CheckpointDir *audit.CheckpointDir
-	// CheckEvery is how often all logs are verified, and compared with what runs know and what was done; 0 is never.
+	// CheckEvery is how often all logs are verified, and compared with what runs know and what was
+	// done; 0 is never.
 	CheckEvery time.Duration
 }
 
@@ -44,7 +46,8 @@ func (ad *Admin) AuditJobs() (all []periodic.Job) {
 	return all
 }
 
-// signAccount signs what was added to the log of an account, if the log is still that which was signed before.
+// signAccount signs what was added to the log of an account, if the log is still that which was
+// signed before.
 func (ad *Admin) signAccount(ctx context.Context, account string, pass *periodic.JobResult) error {
 	a := ad.config.Audit
 	var kept [][]byte
@@ -120,7 +123,8 @@ func (ad *Admin) checkAccountLog(ctx context.Context, account string, pass *peri
 	return nil
 }
 
-// verifyAgainst is what the log of an account is verified against: the signatures of this installation, and the last checkpoint in the folder.
+// verifyAgainst is what the log of an account is verified against: the signatures of this
+// installation, and the last checkpoint in the folder.
 func (ad *Admin) verifyAgainst(ctx context.Context, account string) (against audit.VerifyOptions, err error) {
 	a := ad.config.Audit
 	if a.Key == nil {
@@ -135,7 +139,8 @@ func (ad *Admin) verifyAgainst(ctx context.Context, account string) (against aud
 		if kept != nil {
 			against.KnownCheckpoints = [][]byte{kept}
 		}
-		if keys, err = a.CheckpointDir.PublicKeys(account); err != nil { // also those before a change of keys
+		// also those before a change of keys
+		if keys, err = a.CheckpointDir.PublicKeys(account); err != nil {
 			return against, err
 		}
 	}
@@ -151,12 +156,14 @@ func (ad *Admin) verifyAgainst(ctx context.Context, account string) (against aud
 	return against, err
 }
 
-// findingLog remembers, by account, which findings this process has logged, so that each is logged once. Only the goroutine of the chore uses it.
+// findingLog remembers, by account, which findings this process has logged, so that each is logged
+// once. Only the goroutine of the chore uses it.
 type findingLog struct {
 	logged map[string]map[audit.Finding]bool
 }
 
-// newFindings returns the findings that the last check did not have. Only the findings of the last check are remembered.
+// newFindings returns the findings that the last check did not have. Only the findings of the last
+// check are remembered.
 func (t *findingLog) newFindings(account string, found []audit.Finding) (news []audit.Finding) {
 	now := make(map[audit.Finding]bool)
 	for _, f := range found {
@@ -180,8 +187,8 @@ func (ad *Admin) AuditLines(ctx context.Context, account string, after int64, li
 	return ad.store.AuditLines(ctx, account, after, limit)
 }
 
-// AuditCheckpoints returns the signed checkpoints of an account's log that cover more than so many records, the smallest first, and the public key of this
-// installation; "" if it does not sign.
+// AuditCheckpoints returns the signed checkpoints of an account's log that cover more than so many
+// records, the smallest first, and the public key of this installation; "" if it does not sign.
 func (ad *Admin) AuditCheckpoints(ctx context.Context, account string, after int64, limit int) (list []audit.Checkpoint, public string, err error) {
 	log := audit.NewStoreLog(ad.store)
 	for note, err := range log.CheckpointsAfter(ctx, account, after) {
@@ -222,7 +229,8 @@ type Overview struct {
 // MaxCountedRequests is how many open questions are counted.
 const MaxCountedRequests = 100_000
 
-// Overview looks at the whole store. It costs a count of the open questions: do not do it too often.
+// Overview looks at the whole store. It costs a count of the open questions: do not do it too
+// often.
 func (ad *Admin) Overview(ctx context.Context) (o Overview, err error) {
 	if o.Now, err = ad.store.Now(ctx); err != nil {
 		return o, err

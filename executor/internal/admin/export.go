@@ -23,8 +23,10 @@ type exportedRun struct {
 	Answers    map[string]json.RawMessage `json:",omitempty"` // by interrupt
 	Receipts   map[string]json.RawMessage `json:",omitempty"` // by interrupt and number
 	Checkpoint map[string][]byte          `json:",omitempty"` // by part
-	Documents  []exportedDocument         `json:",omitempty"` // instead of those in the history, which are encrypted
-	Unreadable []string                   `json:",omitempty"` // what cannot be opened, and is missing
+	// instead of those in the history, which are encrypted
+	Documents []exportedDocument `json:",omitempty"`
+	// what cannot be opened, and is missing
+	Unreadable []string `json:",omitempty"`
 }
 
 // exportedDocument is a paper with its body opened.
@@ -37,9 +39,10 @@ type exportedDocument struct {
 	Facts            json.RawMessage `json:",omitempty"`
 }
 
-// ExportAccount writes everything that is known of an account as JSON in the clear: one line for each run, and then lines with the grants and counters of the
-// account, if it has any. It returns how many runs there were. What cannot be opened is left out, and named in its line; after everything else was written,
-// ErrUnreadable says that there was something.
+// ExportAccount writes everything that is known of an account as JSON in the clear: one line for
+// each run, and then lines with the grants and counters of the account, if it has any. It returns
+// how many runs there were. What cannot be opened is left out, and named in its line; after
+// everything else was written, ErrUnreadable says that there was something.
 func (ad *Admin) ExportAccount(ctx context.Context, account string, w io.Writer) (int, error) {
 	out := json.NewEncoder(w)
 	count := 0
@@ -72,7 +75,8 @@ func (ad *Admin) ExportAccount(ctx context.Context, account string, w io.Writer)
 	return count, unread
 }
 
-// exportRun opens everything that is sealed in a run, and drops the sealed bytes, which are of no use elsewhere.
+// exportRun opens everything that is sealed in a run, and drops the sealed bytes, which are of no
+// use elsewhere.
 func (ad *Admin) exportRun(ctx context.Context, run store.Run) (*exportedRun, error) {
 	history, err := ad.store.History(ctx, run.Account, run.ID)
 	if err != nil {
@@ -93,7 +97,8 @@ func (ad *Admin) exportRun(ctx context.Context, run store.Run) (*exportedRun, er
 	}
 	x.Input = clear(ad.store.Input(x.Run))
 	x.Outcome = clear(ad.store.Outcome(run.Account, run.ID, x.Run.Outcome))
-	x.Run.ProviderRef, x.Run.Input, x.Run.Outcome = nil, nil, nil // the ref is internal to the provider
+	// the ref is internal to the provider
+	x.Run.ProviderRef, x.Run.Input, x.Run.Outcome = nil, nil, nil
 	for n := range x.Interrupts {
 		i := &x.Interrupts[n]
 		x.Questions[i.ID] = clear(ad.store.Data(*i))

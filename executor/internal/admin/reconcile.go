@@ -59,8 +59,10 @@ type reconciliation struct {
 
 	records  map[string][]audit.Record // what the log says so far of runs that are not over, by run
 	compared map[uint64]struct{}       // the hashes of the ids of runs that were compared
-	missing  map[string]struct{}       // runs that are not there any more, and the log has not said so yet
-	suspect  map[string]struct{}       // runs where something does not agree, or did not when it was looked at
+	// runs that are not there any more, and the log has not said so yet
+	missing map[string]struct{}
+	// runs where something does not agree, or did not when it was looked at
+	suspect  map[string]struct{}
 	findings []audit.Finding
 }
 
@@ -94,7 +96,8 @@ func (r *reconciliation) scan(ctx context.Context) error {
 			return err
 		}
 	}
-	for run, err := range r.docs.EachRun(ctx, r.account, store.RunFilter{}) { // runs without records in the log
+	// runs without records in the log
+	for run, err := range r.docs.EachRun(ctx, r.account, store.RunFilter{}) {
 		if err != nil {
 			return err
 		}
@@ -118,7 +121,8 @@ func isReconciled(record audit.Record) bool {
 	}
 }
 
-// isErasedRecord reports whether a record says that a run was deleted. It is written when that is done.
+// isErasedRecord reports whether a record says that a run was deleted. It is written when that is
+// done.
 func isErasedRecord(record audit.Record) bool {
 	_, erased := record.Body.(audit.PayloadsErased)
 	return erased
@@ -237,7 +241,8 @@ func (r *reconciliation) stateOf(ctx context.Context, run string) (lines runStat
 	return lines, nil
 }
 
-// replacedInterrupts are the questions after which the same was asked once more, about a target that had changed: of those at the place, the last one before.
+// replacedInterrupts are the questions after which the same was asked once more, about a target
+// that had changed: of those at the place, the last one before.
 func replacedInterrupts(all []store.Interrupt) map[string]bool {
 	again := make(map[string]bool)
 	for _, next := range all {
@@ -259,7 +264,8 @@ func replacedInterrupts(all []store.Interrupt) map[string]bool {
 	return again
 }
 
-// compare holds the books against each other for one run. Of a run that was erased only the log is left.
+// compare holds the books against each other for one run. Of a run that was erased only the log is
+// left.
 func (r *reconciliation) compare(ctx context.Context, lines runState, records []audit.Record) ([]audit.Finding, error) {
 	switch {
 	case lines.gone && (len(records) == 0 || slices.ContainsFunc(records, isErasedRecord)):

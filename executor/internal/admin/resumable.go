@@ -24,8 +24,9 @@ type ResumableCheck struct {
 	Err error
 }
 
-// CheckResumable looks at every run that is not over, of all accounts, and says whether this program could go on with it, as far as that can be known
-// without doing so; see [provider.Checker]. It runs and changes nothing, while others may.
+// CheckResumable looks at every run that is not over, of all accounts, and says whether this
+// program could go on with it, as far as that can be known without doing so; see
+// [provider.Checker]. It runs and changes nothing, while others may.
 func (ad *Admin) CheckResumable(ctx context.Context) iter.Seq2[ResumableCheck, error] {
 	return func(yield func(ResumableCheck, error) bool) {
 		err := ad.periodic.EachAccount(ctx, func(account string) error {
@@ -101,8 +102,9 @@ func (ad *Admin) checkAnswerSchemas(ctx context.Context, run store.Run) error {
 	return nil
 }
 
-// acceptsAll reports whether every answer of the form that a schema was also has the form that it is, however both are written. It knows of fields that were added and may
-// be left out, of fields that have become such, and of more choices; whatever else differs is another form.
+// acceptsAll reports whether every answer of the form that a schema was also has the form that it
+// is, however both are written. It knows of fields that were added and may be left out, of fields
+// that have become such, and of more choices; whatever else differs is another form.
 func acceptsAll(is, was []byte) bool {
 	var x, y any
 	return json.Unmarshal(is, &x) == nil && json.Unmarshal(was, &y) == nil && accepts(x, y)
@@ -139,7 +141,8 @@ func accepts(is, was any) bool {
 	return true
 }
 
-// acceptsFields compares the fields of objects. One that is new says nothing to older answers if those could have no others.
+// acceptsFields compares the fields of objects. One that is new says nothing to older answers if
+// those could have no others.
 func acceptsFields(is, was any, closed bool) bool {
 	now, _ := is.(map[string]any)
 	before, _ := was.(map[string]any)

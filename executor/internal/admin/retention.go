@@ -28,7 +28,8 @@ func (ad *Admin) RetentionLoop() {
 	var guard storeclock.Guard
 	for !ad.background.IsStopping() {
 		now, err := ad.store.Now(ad.background.Ctx)
-		if err == nil && guard.IsTrusted(now) { // what is deleted because a clock has jumped does not come back
+		// what is deleted because a clock has jumped does not come back
+		if err == nil && guard.IsTrusted(now) {
 			err = ad.deleteOldRuns(ad.background.Ctx, now.Add(-ad.config.Retention)) //mutate:retention-cutoff
 		}
 		ad.background.LogRepeated("forgetting old runs", err)
@@ -56,7 +57,8 @@ func (ad *Admin) deleteOldRuns(ctx context.Context, before time.Time) error {
 		}
 		last := old[len(old)-1].Updated
 		if !last.After(from) {
-			last = from.Add(time.Microsecond) // a whole page ended at the same time and could not be deleted
+			// a whole page ended at the same time and could not be deleted
+			last = from.Add(time.Microsecond)
 		}
 		from = last
 	}
@@ -93,7 +95,8 @@ func (ad *Admin) deleteRun(ctx context.Context, run store.Run, why string) error
 	}
 	err = ad.store.DeleteRun(ctx, run.Account, run.ID, c.Writes)
 	//mutate:salt-dropped-with-run
-	ad.docs.MetaCache.Drop(store.Key{Account: run.Account, Run: run.ID}) // last: another goroutine may have cached it in between
+	// last: another goroutine may have cached it in between
+	ad.docs.MetaCache.Drop(store.Key{Account: run.Account, Run: run.ID})
 	return err
 }
 

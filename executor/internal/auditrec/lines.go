@@ -53,13 +53,15 @@ func AddAuditLines(c *txn.Tx, change desk.Change) error {
 	begins := len(change.Events) > 0 && change.Events[0].Type == desk.EventAsked
 	for n, event := range change.Events {
 		body := lineOf(c, change, event)
-		if body == nil || begins && n > 0 { // what the route does at once when it begins has no lines of its own
+		// what the route does at once when it begins has no lines of its own
+		if body == nil || begins && n > 0 {
 			continue
 		}
 		if err := c.AddAudit(eventActor(event), place, body); err != nil {
 			return err
 		}
-		if event.Type == desk.EventDelivered && event.Detail["deadline"] != "" { // which counts from there
+		// which counts from there
+		if event.Type == desk.EventDelivered && event.Detail["deadline"] != "" {
 			if err := c.AddAudit(eventActor(event), place, changedLine(change, event)); err != nil {
 				return err
 			}

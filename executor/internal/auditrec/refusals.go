@@ -8,7 +8,8 @@ import (
 	"github.com/fermata-go/fermata/policy/grant"
 )
 
-// refusalReasons are the reasons in the audit log for errors of package desk, and of grants. The first that fits counts; any other is RefusedNotAllowed.
+// refusalReasons are the reasons in the audit log for errors of package desk, and of grants. The
+// first that fits counts; any other is RefusedNotAllowed.
 var refusalReasons = []struct {
 	err error
 	why audit.Refusal

@@ -16,7 +16,8 @@ import (
 // Target is a run whose outcome a caller waits for.
 type Target struct {
 	Account, Run, StateKey string
-	// actor and resumeID name the resume whose outcome is wanted; without them it is that of the start.
+	// actor and resumeID name the resume whose outcome is wanted; without them it is that of the
+	// start.
 	Actor, ResumeID string
 	// wait is how long to wait; 0 is Config.Wait, and a negative one does not wait.
 	Wait time.Duration
@@ -63,7 +64,8 @@ func (w *Waiter) Await(ctx context.Context, t Target) (fermata.Outcome, error) {
 	}
 }
 
-// pollOutcome is the outcome of the execution that applied a resume or, for a start, that of the run; nil as long as there is none.
+// pollOutcome is the outcome of the execution that applied a resume or, for a start, that of the
+// run; nil as long as there is none.
 func (w *Waiter) pollOutcome(ctx context.Context, t Target) (fermata.Outcome, error) {
 	if t.ResumeID == "" {
 		return w.finalOutcome(ctx, t)
@@ -75,7 +77,8 @@ func (w *Waiter) pollOutcome(ctx context.Context, t Target) (fermata.Outcome, er
 	if over == nil || err != nil { //mutate:await-outcome-of-resume
 		return nil, err
 	}
-	// Between the two looks the resume may have been applied, and the run gone on to its end, with which others were not answered. Now it changes no more.
+	// Between the two looks the resume may have been applied, and the run gone on to its end, with
+	// which others were not answered. Now it changes no more.
 	if applied, err := w.appliedOutcome(ctx, t); applied != nil || err != nil {
 		return applied, err
 	}
@@ -107,7 +110,8 @@ func (w *Waiter) finalOutcome(ctx context.Context, t Target) (fermata.Outcome, e
 	return w.CurrentOutcome(run, t.ResumeID == "")
 }
 
-// RunOutcome is what became of a run whose state key another run has by now, or none: it need not have been superseded.
+// RunOutcome is what became of a run whose state key another run has by now, or none: it need not
+// have been superseded.
 func (w *Waiter) RunOutcome(ctx context.Context, account, run string) (fermata.Outcome, error) {
 	history, err := w.store.History(ctx, account, run)
 	switch {
@@ -119,13 +123,14 @@ func (w *Waiter) RunOutcome(ctx context.Context, account, run string) (fermata.O
 	return w.CurrentOutcome(history.Run, true)
 }
 
-// deletedOutcome is the outcome of a run that is not in the store any more: it was kept long enough, or erased.
+// deletedOutcome is the outcome of a run that is not in the store any more: it was kept long
+// enough, or erased.
 func deletedOutcome(run string) fermata.Failed {
 	return fermata.Failed{Run: run, Code: "forgotten", Message: "the run was deleted"}
 }
 
-// CurrentOutcome is the outcome of a run; nil as long as there is none. That the run waits is an outcome for a start; after a resume it may only mean that the
-// resume was not applied yet.
+// CurrentOutcome is the outcome of a run; nil as long as there is none. That the run waits is an
+// outcome for a start; after a resume it may only mean that the resume was not applied yet.
 func (w *Waiter) CurrentOutcome(run store.Run, waitingCounts bool) (fermata.Outcome, error) {
 	switch run.Status {
 	case store.StatusCancelled:

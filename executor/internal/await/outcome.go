@@ -25,8 +25,9 @@ func (w *Waiter) LastOutcome(ctx context.Context, run store.Run) (fermata.Outcom
 
 // Execution is an execution in this process that a caller may wait for.
 type Execution struct {
-	Done    chan struct{}
-	Outcome fermata.Outcome // set when it is done; nil if the execution was not finished, or did not apply all decisions
+	Done chan struct{}
+	// set when it is done; nil if the execution was not finished, or did not apply all decisions
+	Outcome fermata.Outcome
 }
 
 // FailedOutcome returns the outcome of a run that failed with a code.

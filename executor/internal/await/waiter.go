@@ -29,7 +29,8 @@ func New(config Config, store *encrypted.Store, docs *docs.Docs, background *bac
 	return &Waiter{config: config, store: store, docs: docs, background: background}
 }
 
-// Watch returns hints that there may be new events of a run, here or in another process. stop has to be called.
+// Watch returns hints that there may be new events of a run, here or in another process. stop has
+// to be called.
 func (w *Waiter) Watch(account, run string) (changed <-chan struct{}, stop func()) {
 	return w.watchers.Subscribe(w.background.Ctx, w.store, store.Key{Account: account, Run: run})
 }

@@ -1,5 +1,5 @@
-// Package background is the lifecycle of what an executor does in the background: goroutines that a stop waits for, pauses that a stop ends, and what they
-// report when they fail again and again.
+// Package background is the lifecycle of what an executor does in the background: goroutines that a
+// stop waits for, pauses that a stop ends, and what they report when they fail again and again.
 package background
 
 import (
@@ -15,7 +15,8 @@ const CommitTimeout = 30 * time.Second
 
 // Group is everything that runs in the background of one executor. It is safe for concurrent use.
 type Group struct {
-	// Ctx is the context of everything in the background. It ends after the last task, or when Stop has waited long enough.
+	// Ctx is the context of everything in the background. It ends after the last task, or when Stop
+	// has waited long enough.
 	Ctx context.Context
 	// Stopping is closed by Stop: no more work is begun.
 	Stopping chan struct{}
@@ -54,7 +55,8 @@ func (g *Group) IsStopping() bool {
 	return g.stopped
 }
 
-// Stop begins no more work, calls wake, and waits for the tasks. When ctx ends it cancels them. It may be called several times.
+// Stop begins no more work, calls wake, and waits for the tasks. When ctx ends it cancels them. It
+// may be called several times.
 func (g *Group) Stop(ctx context.Context, wake func()) {
 	g.mu.Lock()
 	if !g.stopped {
@@ -89,14 +91,16 @@ func (g *Group) Sleep(atMost time.Duration) {
 	}
 }
 
-// MinBackoff and MaxBackoff are how long to wait before a store that has failed is tried again. Once it is back, other processes look for runs without an owner
-// about once a second: an owner that still has something to write must be faster.
+// MinBackoff and MaxBackoff are how long to wait before a store that has failed is tried again.
+// Once it is back, other processes look for runs without an owner about once a second: an owner
+// that still has something to write must be faster.
 const (
 	MinBackoff = 10 * time.Millisecond
 	MaxBackoff = 250 * time.Millisecond
 )
 
-// WaitForStore waits before a store that has failed is tried again, and reports whether there is time to do so. A stop that waits no longer ends it.
+// WaitForStore waits before a store that has failed is tried again, and reports whether there is
+// time to do so. A stop that waits no longer ends it.
 func (g *Group) WaitForStore(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

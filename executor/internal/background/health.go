@@ -19,7 +19,8 @@ type writeError struct {
 	err error
 }
 
-// NoteWriteError remembers that the store had no room for something, or that its disk refused it, if that is the error, and returns the error.
+// NoteWriteError remembers that the store had no room for something, or that its disk refused it,
+// if that is the error, and returns the error.
 func (g *Group) NoteWriteError(err error) error {
 	for _, why := range []error{store.ErrFull, store.ErrDisk} {
 		if errors.Is(err, why) {

@@ -29,8 +29,8 @@ func (c *errorLog) limiterFor(what string) *logsample.Sampler {
 	return c.limiters[what]
 }
 
-// LogRepeated logs that something failed that is tried again soon, unless nothing failed or the group is ending. what is one of few fixed texts; each of them
-// is logged a few times a minute.
+// LogRepeated logs that something failed that is tried again soon, unless nothing failed or the
+// group is ending. what is one of few fixed texts; each of them is logged a few times a minute.
 func (g *Group) LogRepeated(what string, err error, more ...any) {
 	if err == nil || g.Ctx.Err() != nil {
 		return

@@ -1,4 +1,5 @@
-// Package decide records decisions: it checks the answers of a request, applies them as votes, and keeps one answer for each resume id.
+// Package decide records decisions: it checks the answers of a request, applies them as votes, and
+// keeps one answer for each resume id.
 package decide
 
 import (

@@ -28,7 +28,8 @@ const Forbidden store.DecisionResult = "forbidden"
 // Unwrap returns Err.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// deskErrorByCode is the error of package desk that has a code: what is kept of an error is its code.
+// deskErrorByCode is the error of package desk that has a code: what is kept of an error is its
+// code.
 func deskErrorByCode(code string) error {
 	for _, err := range []error{
 		desk.ErrNotMember, desk.ErrExcluded, desk.ErrWeakAuth, desk.ErrNotAllowed, desk.ErrNotPermitted, desk.ErrNotHuman, desk.ErrChanged, desk.ErrDenied, desk.ErrTooMany,

@@ -24,19 +24,23 @@ import (
 //	the rules for people refused it                     the paper has the refusal
 //	the question is over                                the store refuses it; the paper, written before, only says so
 //
-// So of several processes that have the same resume id at the same time, before and after the end of the question, or with other people in its groups, only
-// one can write the paper, and the others start again. A question without a request needs no paper: nobody but the store has an answer for it.
+// So of several processes that have the same resume id at the same time, before and after the end
+// of the question, or with other people in its groups, only one can write the paper, and the others
+// start again. A question without a request needs no paper: nobody but the store has an answer for
+// it.
 
 // resumeDocID returns the id of the document of a resume id.
 func resumeDocID(d store.Decision) string { return ident.Derive("res", d.Actor, d.ResumeID) }
 
 // resumeIndex is the answer that a resume id got.
 type resumeIndex struct {
-	Body      string               `json:"body"`
-	Interrupt string               `json:"interrupt,omitempty"`
-	Result    store.DecisionResult `json:"result,omitempty"` // of a refusal by the rules for people; "" if the vote was counted
-	Code      string               `json:"code,omitempty"`   // the desk.Code of that refusal
-	// Store says that the store has the answer, or will have; Logged that a refusal is in the audit log.
+	Body      string `json:"body"`
+	Interrupt string `json:"interrupt,omitempty"`
+	// of a refusal by the rules for people; "" if the vote was counted
+	Result store.DecisionResult `json:"result,omitempty"`
+	Code   string               `json:"code,omitempty"` // the desk.Code of that refusal
+	// Store says that the store has the answer, or will have; Logged that a refusal is in the audit
+	// log.
 	Store  bool `json:"store,omitempty"`
 	Logged bool `json:"logged,omitempty"`
 }
@@ -104,7 +108,8 @@ func (dc *Decider) recordUndecided(ctx context.Context, run store.Run, request R
 // answer of its resume id.
 func (dc *Decider) recordRefusal(ctx context.Context, run store.Run, request Request, before resumeRecord, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
-	if bad, edits := asRefusedEdit(why); edits { // the resume id is not used up: the answer can be corrected
+	// the resume id is not used up: the answer can be corrected
+	if bad, edits := asRefusedEdit(why); edits {
 		c, err := refusalWork(run, request, &RefusedError{Interrupt: bad.ID, Err: bad.Err})
 		return cmp.Or(err, dc.writeRefusal(ctx, run.Account, c))
 	}

@@ -50,7 +50,8 @@ func (dc *Decider) reloadSnapshot(ctx context.Context, l *runSnapshot) error {
 	return nil
 }
 
-// Load reads the run whose requests are answered. Without a state key the requests name it; the state key is set then.
+// Load reads the run whose requests are answered. Without a state key the requests name it; the
+// state key is set then.
 func (dc *Decider) Load(ctx context.Context, request *Request) (*runSnapshot, error) {
 	if request.StateKey == "" {
 		for _, id := range slices.Sorted(maps.Keys(request.Targets)) {

@@ -24,14 +24,16 @@ type Request struct {
 	Account string
 	// StateKey names the run; if it is empty, the requests in Targets do.
 	StateKey string
-	// ResumeID is chosen by the caller. The same request with the same id can be repeated at will, and counts once. It is unique for an actor in the account,
-	// not for each run.
+	// ResumeID is chosen by the caller. The same request with the same id can be repeated at will,
+	// and counts once. It is unique for an actor in the account, not for each run.
 	ResumeID string
-	// Actor decides. Via is the channel of the request, Auth how strongly the actor was authenticated.
+	// Actor decides. Via is the channel of the request, Auth how strongly the actor was
+	// authenticated.
 	Actor, Via string
 	Auth       desk.Auth
-	// Targets answers requests by id. Value answers the one request of the run that is open; a decision on an action needs an id: otherwise somebody who looked
-	// at one action could approve the next one, if the first was decided meanwhile.
+	// Targets answers requests by id. Value answers the one request of the run that is open; a
+	// decision on an action needs an id: otherwise somebody who looked at one action could approve
+	// the next one, if the first was decided meanwhile.
 	Targets map[string]Answer
 	Value   json.RawMessage
 	// Wait is how long to wait for the outcome; 0 is Config.Wait, and a negative one does not wait.
@@ -86,7 +88,8 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Requ
 	}
 	check := sync.OnceValues(func() (provider.AnswerCheck, error) { return dc.answerChecker(ctx, l) })
 	var words []submission
-	for _, id := range slices.Sorted(maps.Keys(targets)) { // or of several that are refused, another one would be named each time
+	// or of several that are refused, another one would be named each time
+	for _, id := range slices.Sorted(maps.Keys(targets)) {
 		said := targets[id]
 		w := submission{Answer: store.Answer{Interrupt: id, Verdict: store.VerdictAnswer, ShownDigest: said.Shown}, shownDigest: said.Shown}
 		i := slices.IndexFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id })
@@ -224,7 +227,8 @@ func (dc *Decider) storeRefusal(ctx context.Context, run store.Run, receipt stor
 	if receipt.Result != store.ResultAlreadyDecided {
 		return refused
 	}
-	asked, err := dc.store.Interrupts(ctx, run.Account, receipt.Run) // which may be older than the one that has the state key now
+	// which may be older than the one that has the state key now
+	asked, err := dc.store.Interrupts(ctx, run.Account, receipt.Run)
 	for _, i := range asked {
 		if i.ID == receipt.Interrupt {
 			refused.By, refused.At, refused.Verdict = i.DecidedBy, i.DecidedAt, i.Verdict

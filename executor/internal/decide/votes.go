@@ -32,15 +32,17 @@ func (e *VoteCountedError) Error() string { return ErrVoteCounted.Error() }
 // Is reports whether target is errVoteCounted.
 func (e *VoteCountedError) Is(target error) bool { return target == ErrVoteCounted }
 
-// Record records the answers of a request. If they settle their requests they are recorded as the decision; if others have to agree first they are counted
-// as votes, and recordDecision returns errVoteCounted.
+// Record records the answers of a request. If they settle their requests they are recorded as the
+// decision; if others have to agree first they are counted as votes, and recordDecision returns
+// errVoteCounted.
 func (dc *Decider) Record(ctx context.Context, l *runSnapshot, request Request) (store.DecisionReceipt, error) {
 	ctx, end := dc.tracing.TraceDecision(ctx, l.Run, request.Via)
 	receipt, err := dc.decideWhileStale(ctx, l, request)
 	end(traceResult(receipt, err), err != nil && !errors.Is(err, ErrVoteCounted))
 	if err == nil && receipt.Result != store.ResultAccepted {
 		err = dc.storeRefusal(ctx, l.Run, receipt)
-		err = cmp.Or(dc.logStoreRefusal(ctx, l.Run, request, err), err) // a caller who got the refusal does not repeat the request
+		// a caller who got the refusal does not repeat the request
+		err = cmp.Or(dc.logStoreRefusal(ctx, l.Run, request, err), err)
 	}
 	return receipt, err
 }
@@ -111,7 +113,8 @@ func (dc *Decider) tryDecide(ctx context.Context, l *runSnapshot, request Reques
 	//mutate:vote-ignores-disconnect
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer cancel()
-	// Also for a resume id that is known: the store says whether this is the same decision, and answers the same again.
+	// Also for a resume id that is known: the store says whether this is the same decision, and
+	// answers the same again.
 	return dc.store.Decide(ctx, decision)
 }
 
@@ -134,7 +137,8 @@ func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request
 	for n := range words {
 		w := &words[n]
 		if !w.open {
-			decision.Answers = append(decision.Answers, w.Answer) // the store says why it cannot be answered
+			// the store says why it cannot be answered
+			decision.Answers = append(decision.Answers, w.Answer)
 			continue
 		}
 		known, err := l.requestDoc(dc, w.Interrupt)
@@ -159,7 +163,8 @@ func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request
 	return nil
 }
 
-// applySubmission applies one answer to its request. approvedHere are the actors who approve something else of the run in the same decision.
+// applySubmission applies one answer to its request. approvedHere are the actors who approve
+// something else of the run in the same decision.
 func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session, request Request, w *submission, known *docs.Request, approvedHere []string, decision *store.Decision) error {
 	tx := session.Tx
 	env := dc.requests.DeskEnv(tx.Now)
@@ -181,7 +186,8 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 	}
 	change, err := desk.Apply(known.Request, w.toAct(request), env)
 	if _, over := errors.AsType[*desk.ClosedError](err); over {
-		// The store says how it ended, and remembers that for the resume id. If the store finds it open, ErrStale makes us look again.
+		// The store says how it ended, and remembers that for the resume id. If the store finds it
+		// open, ErrStale makes us look again.
 		w.open = false
 		decision.Answers = append(decision.Answers, w.Answer)
 		return nil
@@ -251,7 +257,8 @@ func (w *submission) approvals() int {
 	return 0
 }
 
-// unspecifiedReason is the code of a rejection without a reason: package desk requires a reason or a code.
+// unspecifiedReason is the code of a rejection without a reason: package desk requires a reason or
+// a code.
 const unspecifiedReason = "unspecified"
 
 // toAct converts a submission to a command of package desk.

@@ -1,4 +1,5 @@
-// Package docs reads and writes documents: stored, revisioned and encrypted records with an index of unencrypted fields.
+// Package docs reads and writes documents: stored, revisioned and encrypted records with an index
+// of unencrypted fields.
 package docs
 
 import (
@@ -21,7 +22,8 @@ type Docs struct {
 // New returns the documents in a store.
 func New(store *encrypted.Store) *Docs { return &Docs{Store: store} }
 
-// A paper has a body, which is sealed, and facts, which are not: those that other processes and analytics look at.
+// A paper has a body, which is sealed, and facts, which are not: those that other processes and
+// analytics look at.
 
 // DecodeBody decrypts the body of a document and decodes it into v.
 func (ds *Docs) DecodeBody(p store.Document, v any) error {
@@ -66,8 +68,9 @@ func (ds *Docs) IndexChange(paper store.Document, facts any, next time.Time) (ch
 	return change, err
 }
 
-// Unchanged returns the change of a document that writes it back as it is. Its body is encrypted again if the key has changed since: written back as it was, it
-// could not be read once the old key is gone.
+// Unchanged returns the change of a document that writes it back as it is. Its body is encrypted
+// again if the key has changed since: written back as it was, it could not be read once the old key
+// is gone.
 func (ds *Docs) Unchanged(p store.Document) store.DocumentChange {
 	return store.DocumentChange{Kind: p.Kind, ID: p.ID, BaseRevision: p.Revision, Body: p.Body, Stored: true, Index: p.Index, DueAt: p.DueAt}
 }

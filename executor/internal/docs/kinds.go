@@ -7,20 +7,23 @@ import (
 )
 
 const (
-	// counterKind is a counter of the policy's limits: what was charged to it, and when. It is written in the transaction of what it is charged for, by
-	// its revision: of two actions that together would exceed a limit, one finds the counter changed and is judged again.
+	// counterKind is a counter of the policy's limits: what was charged to it, and when. It is
+	// written in the transaction of what it is charged for, by its revision: of two actions that
+	// together would exceed a limit, one finds the counter changed and is judged again.
 	CounterKind store.DocumentKind = "counter"
-	// chargeKind is what one action was charged, and the grant that it has used, so that neither happens twice when it is evaluated again: after a takeover, or because its
-	// target has changed. It is deleted with its run.
+	// chargeKind is what one action was charged, and the grant that it has used, so that neither
+	// happens twice when it is evaluated again: after a takeover, or because its target has
+	// changed. It is deleted with its run.
 	ChargeKind store.DocumentKind = "charge"
 )
 
 // GrantKind is an approval that is remembered within bounds.
 const GrantKind store.DocumentKind = "grant"
 
-// HeartbeatKind is the heartbeat of all processes that let questions expire. It belongs to no account. Before anything expires the heartbeat is read, and
-// written if it is old. So a gap in it is a time in which no process was running, or which the clock of the store left out; and every process that lets a
-// question expire knows of the gap.
+// HeartbeatKind is the heartbeat of all processes that let questions expire. It belongs to no
+// account. Before anything expires the heartbeat is read, and written if it is old. So a gap in it
+// is a time in which no process was running, or which the clock of the store left out; and every
+// process that lets a question expire knows of the gap.
 const HeartbeatKind store.DocumentKind = "beat"
 
 // JobKind says when a periodic job is due, and its last result. It belongs to no account.
@@ -30,17 +33,20 @@ const JobKind store.DocumentKind = "chore"
 const RunMessageKind store.DocumentKind = "back"
 
 const (
-	// rulingKind is what the rules said of an action, with their whole input, so that other rules can be tried on it: see Replay. It is deleted with its
-	// run.
+	// rulingKind is what the rules said of an action, with their whole input, so that other rules
+	// can be tried on it: see Replay. It is deleted with its run.
 	RulingKind store.DocumentKind = "ruling"
-	// policyKind is the text of a policy that was applied to actions of the account. Its id is the digest of the policy.
+	// policyKind is the text of a policy that was applied to actions of the account. Its id is the
+	// digest of the policy.
 	PolicyKind store.DocumentKind = "policy"
 )
 
-// GateKind is the kind of the questions of package gate. They decide on an action, like fermata.Approval.
+// GateKind is the kind of the questions of package gate. They decide on an action, like
+// fermata.Approval.
 const GateKind = "approval-gate"
 
-// How long work on a paper is put off: a paper that cannot be read will hardly be readable soon; other errors may pass.
+// How long work on a paper is put off: a paper that cannot be read will hardly be readable soon;
+// other errors may pass.
 const (
 	UnreadableDelay = 5 * time.Minute
 	RetryDelay      = 5 * time.Second

@@ -9,7 +9,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// How many runs and papers are read at a time. Rulings are fewer: each may be as large as the arguments of an action.
+// How many runs and papers are read at a time. Rulings are fewer: each may be as large as the
+// arguments of an action.
 const (
 	runsPerPage      = 1000
 	DocumentsPerPage = 1000
@@ -23,7 +24,8 @@ type RequestView struct {
 	Answer          json.RawMessage
 	// Request is the state of the request; nil if there is none.
 	Request *desk.Request
-	// Unreadable says that data, answer or request cannot be opened. Only lists have such questions.
+	// Unreadable says that data, answer or request cannot be opened. Only lists have such
+	// questions.
 	Unreadable bool
 }
 

@@ -32,7 +32,8 @@ var (
 	// ErrResumeIDReused says that the resume id was used for another decision.
 	ErrResumeIDReused = errors.New("executor: the resume id was used for another decision")
 
-	// ErrPending says that the start or the decision is recorded and being executed; see [PendingError].
+	// ErrPending says that the start or the decision is recorded and being executed; see
+	// [PendingError].
 	ErrPending = errors.New("executor: still running")
 
 	// ErrClosed says that the executor was stopped.
@@ -48,8 +49,8 @@ var (
 	ErrWrongKey = encrypted.ErrWrongKey
 )
 
-// PendingError says that the start or the decision is recorded and being executed. Repeat the request, with the same start or the same resume id, to
-// wait for the outcome.
+// PendingError says that the start or the decision is recorded and being executed. Repeat the
+// request, with the same start or the same resume id, to wait for the outcome.
 type PendingError struct{ Run, StateKey string }
 
 func (e *PendingError) Error() string { return fmt.Sprintf("%v: %q", ErrPending, e.StateKey) }

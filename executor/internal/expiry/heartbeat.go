@@ -18,7 +18,8 @@ const heartbeatID = "clock"
 const (
 	// heartbeatsPerOutage is how many heartbeats there are in Config.OutageAfter.
 	heartbeatsPerOutage = 8
-	// maxOutages is how many outages are remembered: another one may begin before all deadlines of the last have been moved.
+	// maxOutages is how many outages are remembered: another one may begin before all deadlines of
+	// the last have been moved.
 	maxOutages = 8
 )
 
@@ -47,7 +48,8 @@ func (j *Job) refreshHeartbeat(ctx context.Context, now time.Time, last *heartbe
 			return fmt.Errorf("executor: the heartbeat: %w", err)
 		}
 		//mutate:heartbeat-not-set-back
-		if heard.At.After(now) { // this process was slow, and must not move it back; or a clock was wrong
+		// this process was slow, and must not move it back; or a clock was wrong
+		if heard.At.After(now) {
 			if now, err = j.store.Now(ctx); err != nil {
 				return err
 			}

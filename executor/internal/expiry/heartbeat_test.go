@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A wrong clock can leave outages that end in the future. The part in the past is kept: requests may
-// have been asked by such a clock and have expired by the next one.
+// A wrong clock can leave outages that end in the future. The part in the past is kept: requests
+// may have been asked by such a clock and have expired by the next one.
 func TestHeartbeat_CutsOffTheFuturePartOfAnOutage(t *testing.T) {
 	noon := time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
 	at := func(hours time.Duration) time.Time { return noon.Add(hours * time.Hour) }

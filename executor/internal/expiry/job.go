@@ -1,4 +1,5 @@
-// Package expiry expires requests whose deadline has passed, and extends deadlines that fell into an outage.
+// Package expiry expires requests whose deadline has passed, and extends deadlines that fell into
+// an outage.
 package expiry
 
 import (

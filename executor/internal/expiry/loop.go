@@ -41,7 +41,9 @@ func (j *Job) expireDue(guard *storeclock.Guard, last *heartbeat) (expired, spar
 	if !guard.IsTrusted(now) { //mutate:clock-jump-guard
 		j.background.LogRepeated("nothing expires for now", errClockJumped, "ahead", guard.Jump.Round(time.Second))
 		//mutate:clock-behind-guard
-		if guard.IsBehind() { // what is asked by it would be over when it is right: the heartbeat makes that leap an outage
+		// what is asked by it would be over when it is right: the heartbeat makes that leap an
+		// outage
+		if guard.IsBehind() {
 			err = j.refreshHeartbeat(j.background.Ctx, now, last)
 		}
 		return 0, 0, err
@@ -50,9 +52,11 @@ func (j *Job) expireDue(guard *storeclock.Guard, last *heartbeat) (expired, spar
 		return 0, 0, err
 	}
 	if last.At.After(now) {
-		now = last.At // another process wrote it after we asked for the time; an outage may have ended then
+		// another process wrote it after we asked for the time; an outage may have ended then
+		now = last.At
 	}
-	// If this process is suspended in the middle, its knowledge of outages is outdated, and it must not go on.
+	// If this process is suspended in the middle, its knowledge of outages is outdated, and it must
+	// not go on.
 	ctx, cancel := context.WithTimeout(j.background.Ctx, j.config.OutageAfter/2)
 	defer cancel()
 	otherwise := make(map[stats.RequestKey]bool)

@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// counterResolution is the precision of charges: those of one minute are kept as one. After a day and an hour those of one hour are, as if all were of its last
-	// minute: a limit whose window is more than a day may let go an hour later, never earlier. So a counter stays small, however much is charged to it.
+	// counterResolution is the precision of charges: those of one minute are kept as one. After a
+	// day and an hour those of one hour are, as if all were of its last minute: a limit whose
+	// window is more than a day may let go an hour later, never earlier. So a counter stays small,
+	// however much is charged to it.
 	counterResolution = time.Minute
 	fineWindow        = 25 * time.Hour / counterResolution
 	coarseResolution  = time.Hour / counterResolution
@@ -46,10 +48,12 @@ func lastOfHour(minute int64) int64 {
 	return minute - minute%int64(coarseResolution) + int64(coarseResolution) - 1
 }
 
-// counters are those that a filing has read, by name, so that each is written once, however many actions are charged together.
+// counters are those that a filing has read, by name, so that each is written once, however many
+// actions are charged together.
 type counters map[string]*counter
 
-// chargeReceipt is what an action was charged, by the id of the counter, and which grant it has used, of whose budget it has spent so much.
+// chargeReceipt is what an action was charged, by the id of the counter, and which grant it has
+// used, of whose budget it has spent so much.
 type chargeReceipt struct {
 	revision int64
 	changed  bool

@@ -63,7 +63,8 @@ func (gv *Governor) DecodeGrant(paper store.Document) (Grant, error) {
 	return g, err
 }
 
-// RevokeGrant takes a grant back: the next time, people are asked again. It returns store.ErrNotFound if there is none.
+// RevokeGrant takes a grant back: the next time, people are asked again. It returns
+// store.ErrNotFound if there is none.
 func (gv *Governor) RevokeGrant(ctx context.Context, account, id string, by desk.From) error {
 	return retry.WhileStale(ctx, func() error { return gv.tryRevokeGrant(ctx, account, id, by) })
 }
@@ -107,7 +108,8 @@ func (s *Session) applyGrant(ctx context.Context, key string, in policy.Input, d
 	if err != nil {
 		return decision, err
 	}
-	slices.SortStableFunc(all, func(a, b Grant) int { // its own first, or it would use another one, too
+	// its own first, or it would use another one, too
+	slices.SortStableFunc(all, func(a, b Grant) int {
 		return cmp.Compare(bill.uses(b), bill.uses(a))
 	})
 	for _, g := range all {
@@ -126,7 +128,8 @@ func (s *Session) applyGrant(ctx context.Context, key string, in policy.Input, d
 			err = s.Tx.AddAudit(auditrec.SystemActor, s.Tx.AuditPlace(), line)
 		}
 		decision.Verdict, decision.Grant, decision.Requirement = policy.Allow, g.ID, nil
-		return decision, errors.Join(err, s.governor.AddGrant(s.Tx, &g)) // also one that is used again: it may be revoked at this moment
+		// also one that is used again: it may be revoked at this moment
+		return decision, errors.Join(err, s.governor.AddGrant(s.Tx, &g))
 	}
 	return decision, nil
 }

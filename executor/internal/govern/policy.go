@@ -41,7 +41,8 @@ func (gv *Governor) ExecutionPolicy(run store.Run, d docs.RunMeta, flush func(co
 	})
 }
 
-// Session evaluates the policy within one unit of work. It reads each counter and each charge once, so that several actions of one transaction are charged together.
+// Session evaluates the policy within one unit of work. It reads each counter and each charge once,
+// so that several actions of one transaction are charged together.
 type Session struct {
 	governor *Governor
 	Tx       *txn.Tx
@@ -79,7 +80,8 @@ func (gv *Governor) ruleOn(ctx context.Context, run store.Run, d docs.RunMeta, f
 	if err != nil {
 		return fermata.Ruling{}, err
 	}
-	if action.Blocked && j.Verdict != policy.Deny { // nothing goes ahead: what people say to it is judged, and charged, when they say it
+	// nothing goes ahead: what people say to it is judged, and charged, when they say it
+	if action.Blocked && j.Verdict != policy.Deny {
 		return j.Ruling(), nil
 	}
 	if j.Decision, err = s.applyGrant(ctx, key, j.RatedInput, j.Decision, action.Digest); err != nil {
@@ -186,7 +188,8 @@ func (s *Session) RequirementFor(ctx context.Context, ask *desk.RequestSpec, add
 		return nil, s.denyRequest(ctx, j, ask)
 	}
 	ask.Subject.Risk = j.RatedInput.Risk
-	if history.HasSegmentAfterApproval(address, history.TargetChangedSegment) { // the same action is asked about again, of the same people
+	// the same action is asked about again, of the same people
+	if history.HasSegmentAfterApproval(address, history.TargetChangedSegment) {
 		return nil, s.requirementOfReplaced(ctx, ask, address)
 	}
 	if err := s.addRuling(ctx, j, replay.StageAsked, rulingKey(s.Tx.Run, replay.StageAsked, ask.ID, nil), ask.ID); err != nil {
@@ -309,7 +312,8 @@ func (s *Session) ChargeApproved(ctx context.Context, key string, interrupt stor
 	if j.Verdict == policy.Deny {
 		return &desk.RefusedError{Command: desk.CommandApprove, Actor: strings.Join(final.By, ", "), Err: desk.ErrDenied, Detail: j.Reason}
 	}
-	if final.Args != nil || !history.HasSegmentAfterApproval(address, history.TargetChangedSegment) { // else it is the ruling on the first approval once more
+	// else it is the ruling on the first approval once more
+	if final.Args != nil || !history.HasSegmentAfterApproval(address, history.TargetChangedSegment) {
 		if err := s.addRuling(ctx, j, replay.StageApproved, rulingKey(s.Tx.Run, replay.StageApproved, interrupt.ID, nil), interrupt.ID); err != nil {
 			return err
 		}

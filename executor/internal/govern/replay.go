@@ -15,8 +15,9 @@ import (
 // MaxReplay is how many rulings [Executor.Replay] looks at.
 const MaxReplay = 50_000
 
-// Replay applies other rules to the rulings of an account since a time, and says where they differ. Earlier rulings are read as far back as the limits of
-// the rules look back. Rulings of runs that were deleted are gone.
+// Replay applies other rules to the rulings of an account since a time, and says where they differ.
+// Earlier rulings are read as far back as the limits of the rules look back. Rulings of runs that
+// were deleted are gone.
 func (gv *Governor) Replay(ctx context.Context, account string, candidate *policy.Set, since time.Time) (replay.HistoryReport, error) {
 	from := since.Add(-candidate.LongestWindow())
 	return replay.CompareHistory(candidate, gv.rulingsSince(ctx, account, from), replay.HistoryOptions{Since: since, MaxRulings: MaxReplay})

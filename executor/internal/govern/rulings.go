@@ -28,7 +28,8 @@ type rulingIndex struct {
 	Tool    string         `json:"tool"`
 }
 
-// rulingID is the id of a ruling's paper. Ids sort by time; of rulings that are filed together, an approval is the last.
+// rulingID is the id of a ruling's paper. Ids sort by time; of rulings that are filed together, an
+// approval is the last.
 func rulingID(at time.Time, stage replay.Stage, key string) string {
 	order := "1"
 	if stage == replay.StageApproved {
@@ -170,7 +171,8 @@ func (gv *Governor) PolicyByDigest(ctx context.Context, account, digest string) 
 	return PolicyText{Digest: digest, Version: kept.Version, Text: kept.Text, Since: paper.Created}, err
 }
 
-// truncateForAudit cuts a text to what an audit line may have, and makes it valid UTF-8: a denial must not fail because of a name.
+// truncateForAudit cuts a text to what an audit line may have, and makes it valid UTF-8: a denial
+// must not fail because of a name.
 func truncateForAudit(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > audit.MaxText {

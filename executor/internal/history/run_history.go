@@ -14,7 +14,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Run reads what a run has asked so far: its requests and its interrupts, each once. A unit of work may concern thousands of interrupts.
+// Run reads what a run has asked so far: its requests and its interrupts, each once. A unit of work
+// may concern thousands of interrupts.
 type Run struct {
 	docs       *docs.Docs
 	run        store.Run
@@ -45,13 +46,15 @@ func (h *Run) AllRequests(ctx context.Context) ([]desk.Request, error) {
 	return all, nil
 }
 
-// Segments that the engine adds to the address of an approval: for edited arguments, and for a target that has changed since.
+// Segments that the engine adds to the address of an approval: for edited arguments, and for a
+// target that has changed since.
 const (
 	EditSegment          = "edit"
 	TargetChangedSegment = "drift"
 )
 
-// HasSegmentAfterApproval reports whether an address has such a segment after the last approval in it. What stands before that was chosen by the author of the graph.
+// HasSegmentAfterApproval reports whether an address has such a segment after the last approval in
+// it. What stands before that was chosen by the author of the graph.
 func HasSegmentAfterApproval(address fermata.Address, segment string) bool {
 	last := -1
 	for n, s := range address {
@@ -62,14 +65,17 @@ func HasSegmentAfterApproval(address fermata.Address, segment string) bool {
 	return last >= 0 && slices.ContainsFunc(address[last:], func(s fermata.Segment) bool { return string(s.Type) == segment })
 }
 
-// requestChargeKey names a question, however often it was asked: an approval that could not be used is not charged again when it is repeated.
+// requestChargeKey names a question, however often it was asked: an approval that could not be used
+// is not charged again when it is repeated.
 func requestChargeKey(run store.Run, interrupt string) string {
 	return ident.Derive("c", run.ID, ids.ProviderID(interrupt))
 }
 
-// An action whose target has changed since it was approved is asked about again, at a place of its own below the first: "…;drift:1", "…;drift:1;drift:2".
+// An action whose target has changed since it was approved is asked about again, at a place of its
+// own below the first: "…;drift:1", "…;drift:1;drift:2".
 
-// OriginalAddress is the address of the question before one about a target that has changed; first, that of the one with which it began.
+// OriginalAddress is the address of the question before one about a target that has changed; first,
+// that of the one with which it began.
 func OriginalAddress(address fermata.Address, first bool) fermata.Address {
 	for n := len(address) - 1; n >= 0 && HasSegmentAfterApproval(address, TargetChangedSegment); n-- {
 		drifted := string(address[n].Type) == TargetChangedSegment

@@ -11,8 +11,9 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// A provider may ask again under an id that was answered: its code did not like the answer, or uses one id for one question after the other. A
-// decision is final, so a repeated question gets a visible id of its own: "int_1", "int_1~2", "int_1~3". repeatSeparator stands before the number.
+// A provider may ask again under an id that was answered: its code did not like the answer, or uses
+// one id for one question after the other. A decision is final, so a repeated question gets a
+// visible id of its own: "int_1", "int_1~2", "int_1~3". repeatSeparator stands before the number.
 const repeatSeparator = "~"
 
 // ProviderID is the provider's id of a visible one.
@@ -42,7 +43,8 @@ func splitRepeat(visible string) (id string, number int, ok bool) {
 	return visible[:i], number, err == nil
 }
 
-// EnvelopeDigest is the digest of what a question shows. An answer that carries it is refused if the question shows something else.
+// EnvelopeDigest is the digest of what a question shows. An answer that carries it is refused if
+// the question shows something else.
 func EnvelopeDigest(shown fermata.Envelope) string { return Hash(shown.Kind, shown.Data) }
 
 // Hash returns the SHA-256 of data under a name.

@@ -21,11 +21,12 @@ import (
 )
 
 const (
-	notifyTimeout       = 30 * time.Second // how long sending one notice may take
-	batchPatience       = 2 * time.Second  // how long those that come next are held up for it
-	noticeLease         = time.Minute      // after which another process may send it
-	maxNoticeBackoff    = time.Hour        // the longest pause between two tries
-	maxAttemptsAfterEnd = 84               // how often it is tried if the request is over: for about three days
+	notifyTimeout    = 30 * time.Second // how long sending one notice may take
+	batchPatience    = 2 * time.Second  // how long those that come next are held up for it
+	noticeLease      = time.Minute      // after which another process may send it
+	maxNoticeBackoff = time.Hour        // the longest pause between two tries
+	// how often it is tried if the request is over: for about three days
+	maxAttemptsAfterEnd = 84
 )
 
 // OutboxLoop sends due notices, many at a time. A channel that hangs delays the next batch only for
@@ -33,7 +34,8 @@ const (
 // it is sent, so one of several processes sends it; if that process fails, another one sends it
 // when the claim has expired.
 func (o *Sender) OutboxLoop() {
-	places := make(chan struct{}, requests.DuePerPass) // one is taken for each notice that is on its way
+	// one is taken for each notice that is on its way
+	places := make(chan struct{}, requests.DuePerPass)
 	for !o.background.IsStopping() {
 		select {
 		case places <- struct{}{}: // there is room
@@ -91,7 +93,8 @@ func (o *Sender) deliverNotice(paper store.Document, unclaimed *background.Error
 	if n != nil {
 		err = o.sendNotice(n)
 	}
-	if err != nil && o.background.Ctx.Err() == nil { // the error of a channel may hold anything, so it is not logged
+	// the error of a channel may hold anything, so it is not logged
+	if err != nil && o.background.Ctx.Err() == nil {
 		o.config.Log.Error("notice not delivered", "account", paper.Account, "notice", paper.ID, "tries", attemptsOf(paper)+1, "again", !errors.Is(err, errNoticeDropped))
 	}
 	return err == nil
@@ -157,19 +160,22 @@ func (o *Sender) sendNotice(n *claimedNotice) error {
 	if err == nil {
 		return o.recordDelivery(&n.document, notice, requests.DeliveryIndex{Attempts: n.attempts, Result: delivered}, seen)
 	}
-	if over && n.attempts >= maxAttemptsAfterEnd { // otherwise a notice that a channel never accepts would be tried without end
+	// otherwise a notice that a channel never accepts would be tried without end
+	if over && n.attempts >= maxAttemptsAfterEnd {
 		return errors.Join(errNoticeDropped, o.docs.UpdateIndex(o.background.Ctx, &n.document, requests.DeliveryIndex{Attempts: n.attempts, Result: deliveryFailed}, time.Time{}))
 	}
 	return errors.Join(err, o.docs.UpdateIndex(o.background.Ctx, &n.document, requests.DeliveryIndex{Attempts: n.attempts, Result: deliveryFailed}, n.nextAttempt(min(time.Second<<min(n.attempts-1, 20), maxNoticeBackoff))))
 }
 
-// isRequestOver reports whether a request is over, or the one that a page was for: its question may have been asked again since.
+// isRequestOver reports whether a request is over, or the one that a page was for: its question may
+// have been asked again since.
 func isRequestOver(request desk.Request, notice desk.Notice) bool {
 	//mutate:page-of-old-incident
 	return request.State != desk.StateOpen || notice.Incident != "" && notice.Incident != request.IncidentKey()
 }
 
-// isInvitation reports whether a notice asks people to look at a request. There is no use in sending it once the request is over.
+// isInvitation reports whether a notice asks people to look at a request. There is no use in
+// sending it once the request is over.
 func isInvitation(n desk.Notice) bool {
 	return n.Kind == desk.NoticeNotify || n.Kind == desk.NoticeRemind || n.Kind == desk.NoticePage
 }
@@ -181,9 +187,10 @@ func (o *Sender) notify(ctx context.Context, account string, notice desk.Notice)
 }
 
 const (
-	delivered        requests.DeliveryResult = "told"
-	deliveryFailed   requests.DeliveryResult = "failed"
-	deliveryObsolete requests.DeliveryResult = "moot" // the request was over, or its route restarted, before the notice was sent
+	delivered      requests.DeliveryResult = "told"
+	deliveryFailed requests.DeliveryResult = "failed"
+	// the request was over, or its route restarted, before the notice was sent
+	deliveryObsolete requests.DeliveryResult = "moot"
 )
 
 // attemptsOf is how often it was tried to send a notice.
@@ -229,7 +236,8 @@ func (o *Sender) recordDelivery(paper *store.Document, notice desk.Notice, becam
 			if became.Result != delivered || notice.Kind != desk.NoticePage && !leavesCopy(notice) {
 				return nil // sending it twice does no harm
 			}
-			// It was sent late. The other process may have found the request over, and sent the all-clear before this page, or drawn the end before this copy.
+			// It was sent late. The other process may have found the request over, and sent the
+			// all-clear before this page, or drawn the end before this copy.
 			name = fmt.Sprintf("-%d", became.Attempts)
 		}
 		if err := retry.BackOff(o.background.Ctx, try); err != nil {
@@ -308,7 +316,8 @@ func (o *Sender) isStaleCopy(account string, notice desk.Notice, seen int64) (bo
 	if docs.IsNotFound(err) {
 		return false, nil // its run was forgotten
 	}
-	return now.Revision != seen, err // who does not know does not note that it was told: it is sent again
+	// who does not know does not note that it was told: it is sent again
+	return now.Revision != seen, err
 }
 
 // addRerender renders a request again, unless such a notice exists that was not attempted yet.
@@ -328,8 +337,9 @@ func (o *Sender) addRerender(c *txn.Tx, drawn desk.Notice, now *docs.Request) er
 	}
 }
 
-// resolveNotice is sent after a page that was under way when its request ended: the all-clear that came with the end may have arrived before the page. It is nil
-// for other notices. name tells several of one page apart.
+// resolveNotice is sent after a page that was under way when its request ended: the all-clear that
+// came with the end may have arrived before the page. It is nil for other notices. name tells
+// several of one page apart.
 func resolveNotice(page desk.Notice, name string) []desk.Notice {
 	if page.Kind != desk.NoticePage {
 		return nil

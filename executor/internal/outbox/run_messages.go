@@ -19,12 +19,17 @@ import (
 )
 
 const (
-	clarifyTimeout              = 2 * time.Minute  // how long a run may take to answer
-	clarifyLease                = 3 * time.Minute  // after which another process tries
-	maxClarifyAttempts          = 10               // how often a message is tried; webhooks are, for three days
-	clarifyBackoff              = 10 * time.Second // the first pause between two tries; each is twice as long as the one before
-	maxConcurrentSends          = 512              // how many messages are only sent elsewhere at the same time
-	maxConcurrentClarifications = 32               // how many messages a process delivers at the same time, beside those that are only sent elsewhere
+	clarifyTimeout = 2 * time.Minute // how long a run may take to answer
+	clarifyLease   = 3 * time.Minute // after which another process tries
+	// how often a message is tried; webhooks are, for three days
+	maxClarifyAttempts = 10
+	// the first pause between two tries; each is twice as long as the one before
+	clarifyBackoff = 10 * time.Second
+	// how many messages are only sent elsewhere at the same time
+	maxConcurrentSends = 512
+	// how many messages a process delivers at the same time, beside those that are only sent
+	// elsewhere
+	maxConcurrentClarifications = 32
 )
 
 // runOrigin is the actor of what a run answers.
@@ -117,7 +122,8 @@ func clarifyDelay(err error, tries int) time.Duration {
 	return clarifyBackoff << (tries - 1)
 }
 
-// answerClarification lets a run answer a question, and adds the answer to the request, unless the question was answered or the request is over.
+// answerClarification lets a run answer a question, and adds the answer to the request, unless the
+// question was answered or the request is over.
 func (o *Sender) answerClarification(ctx context.Context, account string, back requests.RunMessage) error {
 	known, err := o.docs.Request(ctx, account, back.Request)
 	if err != nil {
@@ -137,7 +143,8 @@ func (o *Sender) answerClarification(ctx context.Context, account string, back r
 	return err
 }
 
-// askProvider is what the run answers; "" if nothing. Nothing of the run changes by that: it waits, because the request is open.
+// askProvider is what the run answers; "" if nothing. Nothing of the run changes by that: it waits,
+// because the request is open.
 func (o *Sender) askProvider(ctx context.Context, account string, back requests.RunMessage, question desk.Clarification) (text string, err error) {
 	defer recovery.Recover(&err)
 	asked, err := o.store.InboxItem(ctx, account, back.Request)

@@ -33,7 +33,8 @@ type Sender struct {
 	providers  *providers.Set
 	background *background.Group
 	stats      *stats.Counter
-	// answeringNow counts the messages to runs that are being answered here, sendingNow those that are only sent elsewhere.
+	// answeringNow counts the messages to runs that are being answered here, sendingNow those that
+	// are only sent elsewhere.
 	answeringNow, sendingNow atomic.Int64
 }
 

@@ -14,7 +14,8 @@ import (
 // deliverWithdrawal delivers that message.
 func (o *Sender) deliverWithdrawal(ctx context.Context, paper store.Document, back requests.RunMessage) (err error) {
 	defer recovery.Recover(&err)
-	history, err := o.store.History(ctx, paper.Account, paper.Run) // another run may have the state key
+	// another run may have the state key
+	history, err := o.store.History(ctx, paper.Account, paper.Run)
 	if docs.IsNotFound(err) {
 		return nil // it was forgotten
 	}

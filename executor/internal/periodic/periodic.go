@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	JobLease        = 2 * time.Minute // after which another process does a chore, if the one that began it says nothing
-	jobPollInterval = time.Minute     // how often it is looked whether a chore is due
-	jobRetryDelay   = time.Minute     // after how long a chore that could not be done is tried again
+	// after which another process does a chore, if the one that began it says nothing
+	JobLease        = 2 * time.Minute
+	jobPollInterval = time.Minute // how often it is looked whether a chore is due
+	// after how long a chore that could not be done is tried again
+	jobRetryDelay = time.Minute
 )
 
 // Job is work on all accounts that is done at intervals, in one process at a time. Its document
@@ -36,11 +38,13 @@ type Job struct {
 type JobResult struct {
 	// At is when it was over; zero if it never was.
 	FinishedAt time.Time `json:"at,omitzero"`
-	// Accounts counts the accounts that were visited, Failed those among them where the work could not be done, Unsound those whose log was changed.
+	// Accounts counts the accounts that were visited, Failed those among them where the work could
+	// not be done, Unsound those whose log was changed.
 	Accounts int64 `json:"accounts"`
 	Failed   int64 `json:"failed"`
 	Invalid  int64 `json:"unsound"`
-	// Findings counts where audit log, runs and effects do not agree, by how soon somebody should look: of one code some are urgent and others are not.
+	// Findings counts where audit log, runs and effects do not agree, by how soon somebody should
+	// look: of one code some are urgent and others are not.
 	Findings map[audit.Severity]map[audit.FindingCode]int64 `json:"bySeverity,omitempty"`
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Progress is something that happens in a run right now, as a step or a token of a model. It is not stored.
+// Progress is something that happens in a run right now, as a step or a token of a model. It is not
+// stored.
 type Progress struct {
 	// Run is the id of the run.
 	Run string
@@ -19,7 +20,8 @@ type Progress struct {
 // progressQueueSize is how much progress a listener may be behind before it misses some.
 const progressQueueSize = 32
 
-// Hub hands the progress of the runs that this process executes to listeners in this process. A listener whose queue is full misses some.
+// Hub hands the progress of the runs that this process executes to listeners in this process. A
+// listener whose queue is full misses some.
 type Hub struct {
 	mu        sync.Mutex
 	listeners map[progressKey]map[chan *Progress]struct{}
@@ -30,9 +32,10 @@ type Hub struct {
 // the run begins.
 type progressKey struct{ account, stateKey string }
 
-// Watch returns the progress of the runs of a state key from now on, as far as this process executes them; of what other processes execute there are
-// only events. A listener that is too slow misses some of it. The values are shared between listeners and must not be changed. stop has to be
-// called.
+// Watch returns the progress of the runs of a state key from now on, as far as this process
+// executes them; of what other processes execute there are only events. A listener that is too slow
+// misses some of it. The values are shared between listeners and must not be changed. stop has to
+// be called.
 func (l *Hub) Watch(account, stateKey string) (progress <-chan *Progress, stop func()) {
 	key, c := progressKey{account, stateKey}, make(chan *Progress, progressQueueSize)
 	l.mu.Lock()

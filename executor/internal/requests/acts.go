@@ -17,8 +17,9 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Act does something with a request that decides nothing: claim it, say that one looks at it, comment, delegate, snooze, ask back. It
-// returns the request as it is then, store.ErrNotFound if there is none, or an error of package desk.
+// Act does something with a request that decides nothing: claim it, say that one looks at it,
+// comment, delegate, snooze, ask back. It returns the request as it is then, store.ErrNotFound if
+// there is none, or an error of package desk.
 func (s *Service) Act(ctx context.Context, account, id string, act desk.Command) (desk.Request, error) {
 	switch act.(type) {
 	case desk.Approve, desk.ApproveEdited, desk.Reject, desk.Respond, desk.Abandon, desk.Withdraw:
@@ -67,7 +68,8 @@ func (s *Service) tryAct(ctx context.Context, account, id string, act desk.Comma
 	return change.Request, s.store.CommitWrites(ctx, account, c.Writes)
 }
 
-// interruptAndRequest returns a question and its request, as they were at one moment, or store.ErrNotFound.
+// interruptAndRequest returns a question and its request, as they were at one moment, or
+// store.ErrNotFound.
 func (s *Service) interruptAndRequest(ctx context.Context, account, id string) (store.InboxItem, *docs.Request, error) {
 	asked, err := s.store.InboxItem(ctx, account, id)
 	if err != nil {
@@ -131,7 +133,8 @@ func (s *Service) EndWrites(ctx context.Context, run store.Run, by desk.From, as
 	return waits, c.Writes, err
 }
 
-// Abandon gives up the task that a question is part of: the run is cancelled, and its other requests are withdrawn.
+// Abandon gives up the task that a question is part of: the run is cancelled, and its other
+// requests are withdrawn.
 func (s *Service) Abandon(ctx context.Context, account, id string, act desk.Abandon) error {
 	return retry.WhileStale(ctx, func() error { return s.tryAbandon(ctx, account, id, act) })
 }
@@ -160,7 +163,8 @@ func (s *Service) tryAbandon(ctx context.Context, account, id string, act desk.A
 	if err != nil {
 		return s.recordIfRefused(ctx, asked, desk.CommandAbandon, act.From, err)
 	}
-	err = s.AddChange(c, change, known.Revision) // so that it ends this run, and not one that took its state key
+	// so that it ends this run, and not one that took its state key
+	err = s.AddChange(c, change, known.Revision)
 	var waits []string
 	if err == nil {
 		waits, err = s.withdrawOpen(ctx, c, id, string(store.StatusCancelled))

@@ -18,18 +18,21 @@ func (s *Service) Routes() map[string]desk.Route {
 	return routes
 }
 
-// MayDecide returns nil if a person's decision on a request would count, or else an error that desk.Code knows.
+// MayDecide returns nil if a person's decision on a request would count, or else an error that
+// desk.Code knows.
 func (s *Service) MayDecide(doc desk.Request, person string) error {
 	return desk.CheckEligible(doc, person, s.DeskEnv(doc.Created).Directory)
 }
 
-// AllowedVerbs returns the verbs of a request that are open to a person, or an error that desk.Code knows if no decision of theirs would count.
+// AllowedVerbs returns the verbs of a request that are open to a person, or an error that desk.Code
+// knows if no decision of theirs would count.
 func (s *Service) AllowedVerbs(doc desk.Request, person string) ([]desk.Verb, error) {
 	return desk.AllowedVerbs(doc, person, s.DeskEnv(doc.Created).Directory)
 }
 
-// IsPriorApprover reports whether a person's decision on an open question would not count because of a yes of theirs to something else that the run still
-// asks: [Executor.AllowedVerbs] knows of those that stood when this was asked.
+// IsPriorApprover reports whether a person's decision on an open question would not count because
+// of a yes of theirs to something else that the run still asks: [Executor.AllowedVerbs] knows of
+// those that stood when this was asked.
 func (s *Service) IsPriorApprover(ctx context.Context, q docs.RequestView, person string) (bool, error) {
 	if q.Request == nil || q.Request.State != desk.StateOpen || !slices.Contains(q.Request.Requirement.Exclude, desk.DutyPriorApprover) {
 		return false, nil

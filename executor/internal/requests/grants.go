@@ -26,7 +26,8 @@ import (
 
 // GrantRequest says how an approval is remembered. The policy may allow less, or nothing.
 type GrantRequest struct {
-	// By is the actor: one who approved the request and may still decide it. Auth is how strongly they were authenticated, Via the channel.
+	// By is the actor: one who approved the request and may still decide it. Auth is how strongly
+	// they were authenticated, Via the channel.
 	By, Via string
 	Auth    desk.Auth
 	TTL     time.Duration
@@ -102,7 +103,8 @@ func (s *Service) tryCreateGrant(ctx context.Context, account, request string, r
 		return govern.Grant{}, err
 	}
 	//mutate:grant-locks-request
-	c.Documents = append(c.Documents, s.docs.Unchanged(*asked.Request)) // fails if the account is erased by now: the grant would never be deleted
+	// fails if the account is erased by now: the grant would never be deleted
+	c.Documents = append(c.Documents, s.docs.Unchanged(*asked.Request))
 	return g, s.store.CommitWrites(ctx, account, c.Writes)
 }
 

@@ -33,7 +33,8 @@ func inheritRequirement(ctx context.Context, ask *desk.RequestSpec, history *his
 		if need := inheritedNeed(doc, &ask.Subject); last == nil {
 			ask.Requirement = need //mutate:doubt-has-requirement
 		} else {
-			ask.Requirement = ask.Requirement.Merge(need) // it was approved more than once, and it is unknown which approval this effect is of
+			// it was approved more than once, and it is unknown which approval this effect is of
+			ask.Requirement = ask.Requirement.Merge(need)
 		}
 		if last == nil || doc.Created.After(last.Created) {
 			last = &doc
@@ -52,7 +53,8 @@ func inheritRequirement(ctx context.Context, ask *desk.RequestSpec, history *his
 // counts as an author here, because they could not approve the action either.
 func inheritedNeed(doc desk.Request, asked *desk.Subject) desk.Requirement {
 	need := doc.Requirement
-	need.Verbs = append(slices.Clone(need.Verbs), desk.VerbRespond) // this question is answered, not approved or rejected
+	// this question is answered, not approved or rejected
+	need.Verbs = append(slices.Clone(need.Verbs), desk.VerbRespond)
 	if slices.Contains(need.Exclude, desk.DutyAuthor) {
 		asked.Authors = append(asked.Authors, doc.Subject.Authors...)
 	}

@@ -38,14 +38,16 @@ func (s *Service) runDueSteps(guard *storeclock.Guard) error {
 		pause := docs.UnreadableDelay
 		if failure == nil && now.Before(known.Deadline) {
 			if _, failure = s.tryAct(s.background.Ctx, paper.Account, paper.ID, desk.Tick{}); desk.Code(failure) == "" {
-				pause = docs.RetryDelay // not an error of the request: perhaps the store was away for a moment
+				// not an error of the request: perhaps the store was away for a moment
+				pause = docs.RetryDelay
 			}
 		}
 		if failure == nil || errors.Is(failure, store.ErrStale) || errors.Is(failure, errs.ErrIsDecision) {
 			continue // it was changed, or is over: package expiry expires it
 		}
 		failure = fmt.Errorf("request %s of %s: %w", paper.ID, paper.Account, failure)
-		switch put := s.postpone(paper, now.Add(pause)); { // otherwise it would stay the first that is due
+		// otherwise it would stay the first that is due
+		switch put := s.postpone(paper, now.Add(pause)); {
 		case put == nil:
 			err = errors.Join(err, failure)
 		case !errors.Is(put, store.ErrStale): // else it was changed or erased

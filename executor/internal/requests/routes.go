@@ -6,7 +6,8 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// RequestTimeout is how long a question may be open: as long as it says itself, but no longer than Config.RequestTimeout.
+// RequestTimeout is how long a question may be open: as long as it says itself, but no longer than
+// Config.RequestTimeout.
 func (s *Service) RequestTimeout(own time.Duration) time.Duration {
 	limit := s.config.RequestTimeout
 	switch {
@@ -21,7 +22,8 @@ func (s *Service) RequestTimeout(own time.Duration) time.Duration {
 // defaultRouteName is the name of the route for what no rule has one for.
 const defaultRouteName = "default"
 
-// routeFor is the route of a request: those that rules name, joined; or the configured default; or the built-in one, which ends with the timeout.
+// routeFor is the route of a request: those that rules name, joined; or the configured default; or
+// the built-in one, which ends with the timeout.
 func (s *Service) routeFor(names []string, timeout time.Duration) desk.Route {
 	if len(names) == 0 {
 		if route, ok := s.config.Routes[defaultRouteName]; ok {
@@ -53,7 +55,8 @@ func capRoute(route desk.Route, timeout time.Duration) desk.Route {
 		return route
 	}
 	route = route.WithDeadline(timeout)
-	if route.Clock != desk.BusinessClock { // there the timeout is one of business hours, and a cap never is
+	// there the timeout is one of business hours, and a cap never is
+	if route.Clock != desk.BusinessClock {
 		route.Cap = min(route.Cap, desk.Duration(timeout))
 	}
 	return route

@@ -16,14 +16,15 @@ type RunMessage struct {
 	DeliveryIndex
 	Request string `json:"request"`
 	Number  int    `json:"number,omitempty"`
-	// Withdrawn is set instead of the number if the request was withdrawn because the run was ended.
+	// Withdrawn is set instead of the number if the request was withdrawn because the run was
+	// ended.
 	Withdrawn string `json:"why,omitempty"`
 	// Remote says that the provider only sends it to a remote system: see [provider.Capabilities].
 	Remote bool `json:"calls,omitempty"`
 }
 
-// addClarifications files the questions to a run that a change of a request brings, if the run's provider can answer them. The requester is notified as well, and
-// may answer instead.
+// addClarifications files the questions to a run that a change of a request brings, if the run's
+// provider can answer them. The requester is notified as well, and may answer instead.
 func (s *Service) addClarifications(c *txn.Tx, change desk.Change) error {
 	p, err := s.providers.Of(c.Run)
 	if _, hears := p.(provider.Explainer); err != nil || !hears {
@@ -34,7 +35,8 @@ func (s *Service) addClarifications(c *txn.Tx, change desk.Change) error {
 			continue
 		}
 		back := RunMessage{Request: change.Request.ID, Number: len(change.Request.Clarifications), Remote: p.Capabilities().Remote}
-		id := fmt.Sprintf("%s/%d", change.Request.IncidentKey(), back.Number) // a new request of the interrupt counts from one again
+		// a new request of the interrupt counts from one again
+		id := fmt.Sprintf("%s/%d", change.Request.IncidentKey(), back.Number)
 		if err := c.AddIndexed(store.DocumentChange{Kind: docs.RunMessageKind, ID: id, Run: c.Run.ID, DueAt: c.Now}, back); err != nil {
 			return err
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/fermata-go/fermata/executor/internal/txn"
 )
 
-// deskEnvFor is what package desk needs for an act that decides nothing. The exclusion of prior approvers holds for these acts, too.
+// deskEnvFor is what package desk needs for an act that decides nothing. The exclusion of prior
+// approvers holds for these acts, too.
 func (s *Service) deskEnvFor(ctx context.Context, c *txn.Tx, known *docs.Request) (env desk.Env, err error) {
 	env = s.DeskEnv(c.Now)
 	if slices.Contains(known.Requirement.Exclude, desk.DutyPriorApprover) {

@@ -1,4 +1,5 @@
-// Package requests creates requests for interrupts, applies what people do with them, and withdraws them.
+// Package requests creates requests for interrupts, applies what people do with them, and withdraws
+// them.
 package requests
 
 import (

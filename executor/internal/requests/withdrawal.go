@@ -7,8 +7,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// addWithdrawal files a message to a run that is ended: that one of its questions was withdrawn. It is filed with the end of the run, and only if the
-// provider wants to know.
+// addWithdrawal files a message to a run that is ended: that one of its questions was withdrawn. It
+// is filed with the end of the run, and only if the provider wants to know.
 func (s *Service) addWithdrawal(c *txn.Tx, interrupt, why string) error {
 	p, err := s.providers.Of(c.Run)
 	if _, hears := p.(provider.Withdrawer); err != nil || !hears {

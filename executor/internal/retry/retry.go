@@ -1,4 +1,5 @@
-// Package retry repeats transactions that lost a race, and says how long to wait before the next attempt.
+// Package retry repeats transactions that lost a race, and says how long to wait before the next
+// attempt.
 package retry
 
 import (

@@ -17,8 +17,8 @@ type Stats struct {
 	Running, Executions int64
 	// TakenOver counts those that it took over from an owner that had not renewed its lease.
 	TakenOver int64
-	// Unfinished counts those that could not be finished, Fenced the ones among them that another process took over, Parked the ones that were
-	// parked for an operator.
+	// Unfinished counts those that could not be finished, Fenced the ones among them that another
+	// process took over, Parked the ones that were parked for an operator.
 	Unfinished, Fenced, Parked int64
 	// Unreadable counts how often a sealed value could not be opened.
 	Unreadable int64
@@ -28,10 +28,12 @@ type Stats struct {
 	DroppedProgress int64
 	// Delivered counts notices that were sent, DeliveryFailed tries that failed and are repeated.
 	Delivered, DeliveryFailed int64
-	// Stale counts the questions that this process let expire for the reason "stale": nobody decided in time. LapsedOtherwise counts those that
-	// expired for a reason that their route gives.
+	// Stale counts the questions that this process let expire for the reason "stale": nobody
+	// decided in time. LapsedOtherwise counts those that expired for a reason that their route
+	// gives.
 	ExpiredUndecided, ExpiredOtherwise int64
-	// Decided says how long questions were open before they were decided, by verdict. Each is counted once, where it was applied.
+	// Decided says how long questions were open before they were decided, by verdict. Each is
+	// counted once, where it was applied.
 	DecisionWaits map[store.Verdict]WaitHistogram
 }
 
@@ -111,7 +113,8 @@ func (s *Counter) NoteStarted(work *store.ClaimedRun) (end func()) {
 	}
 }
 
-// NoteEnded counts how an execution ended: the decisions that it applied, or why it could not be finished.
+// NoteEnded counts how an execution ended: the decisions that it applied, or why it could not be
+// finished.
 func (s *Counter) NoteEnded(work *store.ClaimedRun, applied []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,17 +23,20 @@ type Contact struct {
 	graceUntil time.Time // nothing is taken over before
 }
 
-// NewContact returns the contact of a process that holds leases of this length and asks for work once in poll.
+// NewContact returns the contact of a process that holds leases of this length and asks for work
+// once in poll.
 func NewContact(store interface {
 	Now(context.Context) (time.Time, error)
 }, lease, poll time.Duration) *Contact {
 	return &Contact{store: store, lease: lease, poll: poll}
 }
 
-// gap is after how long without a reply leases may be over: they are renewed after a third of their time, and an idle process asks once in poll.
+// gap is after how long without a reply leases may be over: they are renewed after a third of their
+// time, and an idle process asks once in poll.
 func (c *Contact) gap() time.Duration { return max(c.lease/3*2, c.poll+c.lease/3) }
 
-// NoteReply records that the store has replied. If it had not for longer than the gap, other processes are given a third of a lease to renew theirs.
+// NoteReply records that the store has replied. If it had not for longer than the gap, other
+// processes are given a third of a lease to renew theirs.
 func (c *Contact) NoteReply() {
 	now := time.Now()
 	c.mu.Lock()

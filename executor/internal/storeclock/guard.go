@@ -1,4 +1,5 @@
-// Package storeclock judges the clock of the store and the contact to it: jumps of the clock, and outages in which leases could not be renewed.
+// Package storeclock judges the clock of the store and the contact to it: jumps of the clock, and
+// outages in which leases could not be renewed.
 package storeclock
 
 import (
@@ -19,8 +20,10 @@ type Guard struct {
 }
 
 const (
-	maxClockSkew      = time.Minute // how far the two clocks may differ in the beginning, and drift apart between two looks: a machine that was moved stood still for seconds
-	jumpAcceptedAfter = time.Hour   // how long a jump is not believed
+	// how far the two clocks may differ in the beginning, and drift apart between two looks: a
+	// machine that was moved stood still for seconds
+	maxClockSkew      = time.Minute
+	jumpAcceptedAfter = time.Hour // how long a jump is not believed
 )
 
 // IsTrusted reports whether the store's clock can be trusted now.
@@ -32,7 +35,8 @@ func (g *Guard) check(store, here time.Time, slept time.Duration) bool {
 	if g.startedAt.IsZero() {
 		g.startedAt, g.suspendedAtStart = here, slept
 	}
-	offset := store.Sub(g.startedAt.Round(0)) - here.Sub(g.startedAt) - (slept - g.suspendedAtStart) // the wall clock as it was, and the time since, which is monotonic
+	// the wall clock as it was, and the time since, which is monotonic
+	offset := store.Sub(g.startedAt.Round(0)) - here.Sub(g.startedAt) - (slept - g.suspendedAtStart)
 	switch {
 	case (offset - g.offset).Abs() <= maxClockSkew:
 		g.offset, g.jumpSeenAt = offset, time.Time{}

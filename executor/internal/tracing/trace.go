@@ -17,9 +17,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A trace shows what a run did, what it waited for, and who made it go on. No span stays open while people think: the execution that asks ends, the
-// wait is drawn when it is over, and the execution that goes on is linked to where the run began and to the decision. Spans hold names and
-// ids of ours, never what a run works on.
+// A trace shows what a run did, what it waited for, and who made it go on. No span stays open while
+// people think: the execution that asks ends, the wait is drawn when it is over, and the execution
+// that goes on is linked to where the run began and to the decision. Spans hold names and ids of
+// ours, never what a run works on.
 
 // Tracer is the configured one, or one that does nothing.
 func (t *Tracer) Tracer() trace.Tracer {
@@ -50,8 +51,9 @@ func (t *Tracer) TraceExecution(ctx context.Context, work *store.ClaimedRun, d d
 	return t.Tracer().Start(ctx, "fermata.execute", runAttributes(work.Run), trace.WithLinks(linkToStart(d.Trace)...), trace.WithAttributes(attribute.Bool("fermata.run.taken_over", work.TakenOver)))
 }
 
-// TraceWaits draws how long the questions were open that an execution has applied the answers to. One that is tried again draws none: a webhook that its
-// receiver takes at the tenth try would be ten waits.
+// TraceWaits draws how long the questions were open that an execution has applied the answers to.
+// One that is tried again draws none: a webhook that its receiver takes at the tenth try would be
+// ten waits.
 func (t *Tracer) TraceWaits(span trace.Span, work *store.ClaimedRun, d docs.RunMeta, applied []string) {
 	ctx, links := trace.ContextWithSpan(context.Background(), span), linkToStart(d.Trace)
 	for _, i := range work.Decided {
@@ -66,7 +68,8 @@ func (t *Tracer) TraceWaits(span trace.Span, work *store.ClaimedRun, d docs.RunM
 	}
 }
 
-// TraceOutcome says in the span of an execution what came of it. What waits is neither good nor bad.
+// TraceOutcome says in the span of an execution what came of it. What waits is neither good nor
+// bad.
 func TraceOutcome(span trace.Span, outcome fermata.Outcome, err error) {
 	switch o := outcome.(type) {
 	case fermata.Completed:
@@ -82,7 +85,8 @@ func TraceOutcome(span trace.Span, outcome fermata.Outcome, err error) {
 		}
 	case nil:
 		if err != nil {
-			span.SetStatus(codes.Error, "the execution was not finished") // what the error says may be anything
+			// what the error says may be anything
+			span.SetStatus(codes.Error, "the execution was not finished")
 		}
 	}
 	span.End()

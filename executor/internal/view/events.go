@@ -16,7 +16,8 @@ import (
 // Events returns the events of a run after a number. It returns [errs.ErrRunNotFound] if the run
 // does not exist.
 func (r *Reader) Events(ctx context.Context, account, run string, after int64) ([]store.Event, error) {
-	// The event before is read as well: each run has a first event, so if there is none at all the run is gone.
+	// The event before is read as well: each run has a first event, so if there is none at all the
+	// run is gone.
 	events, err := r.store.Events(ctx, account, run, max(0, after-1), 0)
 	if err == nil && len(events) == 0 && after > 1 { // or the run has no event of that number
 		events, err = r.store.Events(ctx, account, run, 0, 1)
@@ -27,8 +28,8 @@ func (r *Reader) Events(ctx context.Context, account, run string, after int64) (
 	return slices.DeleteFunc(events, func(event store.Event) bool { return event.Seq <= after }), err
 }
 
-// WatchRun returns hints that there may be new events of a run, here or in another process. A hint may be lost: look now and then without one.
-// stop has to be called.
+// WatchRun returns hints that there may be new events of a run, here or in another process. A hint
+// may be lost: look now and then without one. stop has to be called.
 func (r *Reader) WatchRun(account, run string) (changed <-chan struct{}, stop func()) {
 	return r.waiter.Watch(account, run)
 }
@@ -36,7 +37,8 @@ func (r *Reader) WatchRun(account, run string) (changed <-chan struct{}, stop fu
 // Done is closed when the executor has stopped.
 func (r *Reader) Done() <-chan struct{} { return r.background.Ctx.Done() }
 
-// Deadlines says until when the questions of a run can be answered, by their id. A question without a deadline is not in it.
+// Deadlines says until when the questions of a run can be answered, by their id. A question without
+// a deadline is not in it.
 func (r *Reader) Deadlines(ctx context.Context, account, run string) (map[string]time.Time, error) {
 	asked, err := r.store.Interrupts(ctx, account, run)
 	deadlines := make(map[string]time.Time)
@@ -136,7 +138,8 @@ func (r *Reader) ListSettled(ctx context.Context, account, after string, limit i
 	return list, next, nil
 }
 
-// settledRequest reads the question that an event is about. It reports false if the run was deleted meanwhile, or a policy decided.
+// settledRequest reads the question that an event is about. It reports false if the run was deleted
+// meanwhile, or a policy decided.
 func (r *Reader) settledRequest(ctx context.Context, event store.Event) (SettledRequest, bool, error) {
 	history, err := r.store.History(ctx, event.Account, event.Run)
 	if docs.IsNotFound(err) {

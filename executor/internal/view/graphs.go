@@ -8,7 +8,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// RunGraph returns the graph of the newest run of a state key and its id, as this program has it, with the nodes marked at which the run waits.
+// RunGraph returns the graph of the newest run of a state key and its id, as this program has it,
+// with the nodes marked at which the run waits.
 func (r *Reader) RunGraph(ctx context.Context, account, stateKey string) (id string, g provider.Graph, err error) {
 	run, err := r.docs.FindRun(ctx, account, stateKey)
 	if err != nil {
@@ -27,7 +28,8 @@ func (r *Reader) RunGraph(ctx context.Context, account, stateKey string) (id str
 		if i.State != store.InterruptPending {
 			continue
 		}
-		if at, err := fermata.ParseAddress(i.Address); err == nil { // an address from elsewhere may not be in the drawing
+		// an address from elsewhere may not be in the drawing
+		if at, err := fermata.ParseAddress(i.Address); err == nil {
 			waiting = append(waiting, at)
 		}
 	}

@@ -28,14 +28,17 @@ type effectKey struct {
 type beginState int
 
 const (
-	beginUnconfirmed beginState = iota + 1 // the line was sent, and it is unknown whether it was written
-	beginConfirmed                         // the execution was told that it has begun the effect, and has called it or will
+	// the line was sent, and it is unknown whether it was written
+	beginUnconfirmed beginState = iota + 1
+	// the execution was told that it has begun the effect, and has called it or will
+	beginConfirmed
 )
 
 // markUnconfirmed notes that there was no answer.
 func (b *beginTracker) markUnconfirmed(line effectKey) { b.advance(line, beginUnconfirmed) }
 
-// markConfirmed notes that the execution is told that it has begun the effect, and returns how far it had come.
+// markConfirmed notes that the execution is told that it has begun the effect, and returns how far
+// it had come.
 func (b *beginTracker) markConfirmed(line effectKey) beginState {
 	return b.advance(line, beginConfirmed)
 }
@@ -57,17 +60,22 @@ func (b *beginTracker) isUnconfirmed(line effectKey) bool {
 	return b.states[line] == beginUnconfirmed
 }
 
-// tryBegin writes the line, also if the store is away for a while. If there is no answer the line may have been written, and would look as if the effect
-// had been called: a person would be asked about something that certainly did not happen. So it is sent again, and a line that is there already counts as
-// begun now if it is this execution's own, and was not begun before:
+// tryBegin writes the line, also if the store is away for a while. If there is no answer the line
+// may have been written, and would look as if the effect had been called: a person would be asked
+// about something that certainly did not happen. So it is sent again, and a line that is there
+// already counts as begun now if it is this execution's own, and was not begun before:
 //
-//   - It has the fence of this execution. The store writes the fence of the lease with which it is called, after it has found that lease good; each claim of a run
-//     has a fence of its own; and for each claim there is one execution, with one owner, here. So it was sent from here.
-//   - It was sent from here without an answer. (A store that was restored from a backup while others worked on it may give out a fence twice.)
-//   - The execution was never told that it has begun it: that is noted, for good, before it is told so. An effect is called only by whoever was told.
+//   - It has the fence of this execution. The store writes the fence of the lease with which it is
+//     called, after it has found that lease good; each claim of a run has a fence of its own; and
+//     for each claim there is one execution, with one owner, here. So it was sent from here.
+//   - It was sent from here without an answer. (A store that was restored from a backup while
+//     others worked on it may give out a fence twice.)
+//   - The execution was never told that it has begun it: that is noted, for good, before it is told
+//     so. An effect is called only by whoever was told.
 //
-// So nothing was called. And nothing can have been, or be, called by anybody else: the store has found the lease good once more, and whoever takes the
-// run over finds the line, and a fence in it that is not theirs.
+// So nothing was called. And nothing can have been, or be, called by anybody else: the store has
+// found the lease good once more, and whoever takes the run over finds the line, and a fence in it
+// that is not theirs.
 func (o *executionOwner) tryBegin(ctx context.Context, effect store.NewEffect) (line store.Effect, begun bool, err error) {
 	name, first := effectKey{effect.Interrupt, effect.Attempt}, time.Now()
 	for pause := background.MinBackoff; ; pause = min(2*pause, background.MaxBackoff) {
@@ -93,7 +101,8 @@ func (o *executionOwner) tryBegin(ctx context.Context, effect store.NewEffect) (
 	return line, begun, nil
 }
 
-// isOwnUnconfirmed reports whether a line that is there already was sent from here, without an answer.
+// isOwnUnconfirmed reports whether a line that is there already was sent from here, without an
+// answer.
 func (o *executionOwner) isOwnUnconfirmed(name effectKey, effect store.NewEffect, line store.Effect) bool {
 	//mutate:effect-same-fence
 	return line.State == store.EffectStarted && line.Fence == o.lease.Fence && line.ActionDigest == effect.ActionDigest && line.IdempotencyKey == effect.IdempotencyKey && o.tracker.isUnconfirmed(name)

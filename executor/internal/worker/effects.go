@@ -127,7 +127,8 @@ func (o *executionOwner) tryEnd(ctx context.Context, intent fermata.Intent, line
 	end := store.EffectEnd{Account: o.lease.Account, Interrupt: intent.InterruptID, Attempt: intent.Attempt, State: store.EffectSucceeded}
 	if line.State == fermata.EffectFailed {
 		//mutate:effect-error-not-stored
-		end.State, end.Error = store.EffectFailed, "the effect failed" // what it said may hold anything
+		// what it said may hold anything
+		end.State, end.Error = store.EffectFailed, "the effect failed"
 	}
 	err := o.endWithAudit(ctx, end, line.Receipt)
 	if errors.Is(err, store.ErrNotFound) && intent.Allowed == nil {
@@ -157,7 +158,8 @@ func (o *executionOwner) auditWrites(interrupt string, body audit.Body) (store.W
 	return c.Writes, err
 }
 
-// auditAction names what is done, for the audit log. The digest of the arguments is empty for a run without a salt.
+// auditAction names what is done, for the audit log. The digest of the arguments is empty for a run
+// without a salt.
 func (o *executionOwner) auditAction(intent fermata.Intent) audit.Action {
 	action := audit.Action{Args: o.tx.Digest(intent.Digest)}
 	if intent.Allowed != nil {

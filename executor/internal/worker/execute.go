@@ -121,7 +121,8 @@ func (w *Worker) execute(work *store.ClaimedRun, known Preloaded) fermata.Outcom
 	if !fenced {
 		w.releaseUnfinished(ctx, work, end.unsaved, err) //mutate:hand-back-after-error
 	}
-	// The next owner continues from the saved state. The error may hold data of the run, so only its class is logged.
+	// The next owner continues from the saved state. The error may hold data of the run, so only
+	// its class is logged.
 	w.config.Log.Warn("execution not finished", "account", work.Run.Account, "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", background.ErrorClass(err))
 	return nil
 }
@@ -206,7 +207,8 @@ func (w *Worker) commitExecution(ctx context.Context, work *store.ClaimedRun, me
 		}
 	}
 	outcome, err = w.tryCommit(ctx, work, meta, result, rest, false)
-	for try := 0; errors.Is(err, store.ErrStale) && retry.BackOff(ctx, try) == nil; try++ { // or people did something
+	// or people did something
+	for try := 0; errors.Is(err, store.ErrStale) && retry.BackOff(ctx, try) == nil; try++ {
 		outcome, err = w.tryCommit(ctx, work, meta, result, rest, true)
 	}
 	if err == nil && len(rest.Applied) < len(work.Decided) {

@@ -82,8 +82,8 @@ func (w *Worker) publishInterrupts(ctx context.Context, tx *txn.Tx, questions []
 	return waiting, store.Writes{}, nil
 }
 
-// normalizeInterrupt compacts the JSON of an interrupt, so that its digest is the same each time. It
-// returns a code and a text if the interrupt is invalid; the run fails with them.
+// normalizeInterrupt compacts the JSON of an interrupt, so that its digest is the same each time.
+// It returns a code and a text if the interrupt is invalid; the run fails with them.
 func normalizeInterrupt(q *provider.Interrupt) (code, problem string) {
 	switch {
 	case len(q.ID) > errs.MaxName || !utf8.ValidString(q.ID):
@@ -99,7 +99,8 @@ func normalizeInterrupt(q *provider.Interrupt) (code, problem string) {
 	case q.Data == nil:
 		return "", ""
 	case strictjson.CheckValue(q.Data) != nil:
-		return codeBadQuestion, "what it shows is not JSON with one meaning" // without saying what: it may be secret
+		// without saying what: it may be secret
+		return codeBadQuestion, "what it shows is not JSON with one meaning"
 	}
 	data, err := json.Marshal(q.Data)
 	if err != nil {
@@ -169,7 +170,8 @@ func (w *Worker) lastOpenInterrupts(run store.Run) ([]fermata.OpenInterrupt, err
 	if err != nil {
 		return nil, err
 	}
-	var before struct { // other outcomes have no interrupts; we wrote this ourselves, so it need not be read strictly
+	// other outcomes have no interrupts; we wrote this ourselves, so it need not be read strictly
+	var before struct {
 		Interrupts []fermata.OpenInterrupt `json:"interrupts"`
 	}
 	err = json.Unmarshal(data, &before)

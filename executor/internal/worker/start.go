@@ -34,9 +34,11 @@ type StartRequest struct {
 	StartID string
 	// Supersede ends the run that has the state key, if it began with something else.
 	Supersede bool
-	// ReserveStateKey keeps the state key for this start alone: another one is refused even after the run is over.
+	// ReserveStateKey keeps the state key for this start alone: another one is refused even after
+	// the run is over.
 	ReserveStateKey bool
-	// Actor has the run started. Via is the channel, Auth how strongly the actor was authenticated, Kind what it is; a person by default.
+	// Actor has the run started. Via is the channel, Auth how strongly the actor was authenticated,
+	// Kind what it is; a person by default.
 	Actor, Via string
 	Auth       desk.Auth
 	Kind       desk.ActorKind
@@ -49,7 +51,8 @@ func (r StartRequest) origin() desk.From {
 	return desk.From{Actor: desk.Actor{ID: r.Actor, Kind: cmp.Or(r.Kind, desk.ActorHuman), Auth: r.Auth}, Via: r.Via}
 }
 
-// Start creates a run and begins to execute it. It returns the run whose outcome the caller gets: a repeated start gets that of the first.
+// Start creates a run and begins to execute it. It returns the run whose outcome the caller gets: a
+// repeated start gets that of the first.
 func (w *Worker) Start(ctx context.Context, request StartRequest) (target await.Target, err error) {
 	ctx, span := w.tracing.Tracer().Start(ctx, "fermata.start")
 	defer span.End()
@@ -82,7 +85,8 @@ func (w *Worker) Start(ctx context.Context, request StartRequest) (target await.
 		if !errors.Is(err, store.ErrExists) {
 			return target, err
 		}
-		// Most state keys are new, so they are looked up only now: is the run that has it the same start, or another one?
+		// Most state keys are new, so they are looked up only now: is the run that has it the same
+		// start, or another one?
 		same, err := w.checkStateKey(ctx, request, &begin)
 		if err != nil {
 			return target, err

@@ -27,14 +27,17 @@ type checkpointBuffer struct {
 	key   store.Key
 	delay time.Duration // Config.SaveDelay; 0 or less: each save is written at once
 
-	// atStore is a lock for calls to the store. It is a channel because waiting for it must end with the caller's context.
+	// atStore is a lock for calls to the store. It is a channel because waiting for it must end
+	// with the caller's context.
 	storeLock chan struct{}
 
-	mu          sync.Mutex            // guards the rest
-	loaded      bool                  // whole was read, or is known to be empty
-	current     store.Checkpoint      // as the run sees it: with what is not written yet
-	stored      int64                 // the version in the store; whole.Version also counts saves that are not written yet
-	storedParts map[string]bool       // the parts in the store: a part that came and went before a write need not be deleted there
+	mu      sync.Mutex       // guards the rest
+	loaded  bool             // whole was read, or is known to be empty
+	current store.Checkpoint // as the run sees it: with what is not written yet
+	// the version in the store; whole.Version also counts saves that are not written yet
+	stored int64
+	// the parts in the store: a part that came and went before a write need not be deleted there
+	storedParts map[string]bool
 	pending     map[string]partChange // since the last write
 	size        int                   // of changed, in bytes
 	timer       *time.Timer           // set while something is to be written
@@ -51,8 +54,8 @@ type partChange []byte
 
 var _ store.Checkpoints = (*checkpointBuffer)(nil)
 
-// newCheckpointBuffer creates the buffer of an execution. known is the state in the store, if the caller has
-// read it.
+// newCheckpointBuffer creates the buffer of an execution. known is the state in the store, if the
+// caller has read it.
 func (w *Worker) newCheckpointBuffer(work *store.ClaimedRun, known *store.Checkpoint) *checkpointBuffer {
 	d := &checkpointBuffer{
 		//mutate:provider-store-fenced
@@ -66,7 +69,8 @@ func (w *Worker) newCheckpointBuffer(work *store.ClaimedRun, known *store.Checkp
 	return d
 }
 
-// setStored sets what the store has. It is called with the lock held, or before anybody else has the draft.
+// setStored sets what the store has. It is called with the lock held, or before anybody else has
+// the draft.
 func (d *checkpointBuffer) setStored(stored store.Checkpoint) {
 	d.loaded, d.current, d.stored = true, stored, stored.Version
 	d.storedParts = make(map[string]bool, len(stored.Parts))

@@ -10,7 +10,7 @@ type Activity struct {
 	Revision         int64           `json:"revision" doc:"Number of changes."`
 	State            string          `json:"state" enum:"open,answered,expired,withdrawn"`
 	Summary          string          `json:"summary" doc:"The current state in one line."`
-	Progress         string          `json:"progress,omitempty" doc:"Who approved and who is still needed."`
+	Progress         string          `json:"progress,omitempty" doc:"Votes so far and votes that are still needed."`
 	IneligibleReason string          `json:"ineligibleReason,omitempty" doc:"Why the caller may not decide this request. Omitted if they may."`
 	Verbs            []string        `json:"verbs" doc:"The verbs that are allowed. It omits approve if the caller may do everything except approve."`
 	Requirements     []Requirement   `json:"requirements"`
@@ -22,7 +22,7 @@ type Activity struct {
 	Rules            []string        `json:"rules,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
 	Route            string          `json:"route"`
-	Claim            *Stamp          `json:"claim,omitempty" doc:"Who has claimed the request."`
+	Claim            *Stamp          `json:"claim,omitempty" doc:"The person who claimed the request, and when."`
 	SnoozedUntil     *time.Time      `json:"snoozedUntil,omitempty"`
 	Edit             *Edit           `json:"edit,omitempty" doc:"Edited arguments that replace the requested ones."`
 	Votes            []Vote          `json:"votes,omitempty"`

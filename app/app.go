@@ -31,7 +31,7 @@ func Graphs(graphs ...inproc.Graph) Option {
 	return func(p *program) { p.graphs = append(p.graphs, graphs...) }
 }
 
-// Provider adds a provider besides the in-process engine.
+// Provider adds a provider to the in-process engine.
 func Provider(other provider.Provider) Option {
 	return func(p *program) { p.others = append(p.others, other) }
 }

@@ -56,7 +56,7 @@ func mailFiles(t *testing.T) {
 		"twice.json":   `{"tool":"mail","Tool":"x"}`,
 		"good.yaml":    "cases:\n- {name: a letter, input: {tool: mail, args: {to: ann@example.org}}, want: ask}\n",
 		"wrong.yaml":   "cases:\n- {name: a letter, input: {tool: mail, args: {to: ann@example.org}}, want: allow}\n- {name: no letter, input: {tool: x}, want: deny}\n",
-		"groups.yaml":  "groups: {editors: [ann]}\n", "nobody.yaml": "groups: {editors: []}\n",
+		"groups.yaml":  "groups: {editors: [ann]}\n", "empty.yaml": "groups: {editors: []}\n",
 		"routes.yaml": "routes:\n- {name: post, steps: [{at: 0s, notify: [inbox]}, {at: 1h, expire: stale}]}\n", "other.yaml": someRoutes,
 		"heads.yaml": "routes:\n- {name: post, steps: [{at: 0s, notify: [inbox]}, {at: 30m, widen: ['group:heads']}, {at: 1h, expire: stale}]}\n",
 	})
@@ -78,7 +78,7 @@ func TestPolicy_TextOutput(t *testing.T) {
 
 		{"policy lint policy.yaml", exitOK, "policy.yaml is valid"},
 		{"policy lint policy.yaml --groups groups.yaml --routes routes.yaml", exitOK, "policy.yaml is valid"},
-		{"policy lint policy.yaml --groups nobody.yaml", exitFindings, `policy.yaml:4: rule "mail": group:editors has no members`},
+		{"policy lint policy.yaml --groups empty.yaml", exitFindings, `policy.yaml:4: rule "mail": group:editors has no members`},
 		{"policy lint policy.yaml --routes other.yaml", exitFindings, `route "post": unknown`},
 		{"policy lint policy.yaml --routes heads.yaml", exitFindings, `route "post" widens to group:heads, but no group permits it`},
 		{"policy lint broken.yaml", exitUsage, `broken.yaml:5: rule "mail"`},

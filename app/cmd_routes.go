@@ -12,7 +12,7 @@ import (
 
 type routesCommands struct {
 	Check    routesCheck    `cmd:"" help:"Check a routes file."`
-	Simulate routesSimulate `cmd:"" help:"Simulate who is notified when, if no person reacts."`
+	Simulate routesSimulate `cmd:"" help:"Simulate the notices of a route if no person reacts."`
 }
 
 // loadRoutes reads a routes file in its order.

@@ -25,7 +25,7 @@ import (
 // alternation, each with its own database. All of them write documents and an audit log.
 const (
 	sideNoRules = "alone" // no rules and no routes: any one person approves
-	// a hundred rules, one of which requires one person of a group; a route of four steps
+	// a hundred rules; one requires a person of a group; a route of four steps
 	sideRules  = "rules"
 	sideQuorum = "quorum" // the same, and a person of another group must approve
 )

@@ -14,7 +14,7 @@ import (
 // server. Each side has its own database, on the same server or disk:
 //
 //	ours       the executor with the in-process provider
-//	bare       the transactions of the same operations in raw SQL: an upper bound for equal durability
+//	rawsql     the transactions of the same operations in raw SQL: an upper bound for equal durability
 //	langgraph  LangGraph JS with its saver, in a Node process
 
 // operation is a measured operation.

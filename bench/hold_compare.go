@@ -43,7 +43,7 @@ func holdScenarios() (list []holdScenario) {
 // The sides. The last one is LangGraph with the same durability as ours.
 const (
 	sideOurs          = "ours"
-	sideRawSQL        = "bare"
+	sideRawSQL        = "rawsql"
 	sideLangGraph     = "langgraph"
 	sideLangGraphFull = "langgraph-full"
 	sideHTTP          = "http"

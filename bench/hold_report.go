@@ -110,8 +110,8 @@ func median(values []float64) float64 {
 // times returns how many times as fast as another side ours is.
 func (r holdRow) times(other string) (ratio float64, known bool) { return r.ratio(sideOurs, other) }
 
-// ratio returns how many times as fast one side is as another: the median over the rounds, in each
-// of which the two ran one after the other.
+// ratio returns how many times as fast one side is as another: the median over the rounds. In
+// each round the two run one after the other.
 func (r holdRow) ratio(side, other string) (ratio float64, known bool) {
 	ours, theirs := r.Sides[side].PerSecond, r.Sides[other].PerSecond
 	if len(ours) == 0 || len(ours) != len(theirs) {

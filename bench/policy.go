@@ -19,7 +19,7 @@ var ruleCounts = []int{10, 100, 1000}
 func policyScenarios() (list []scenario) {
 	for _, form := range []struct{ name, field, what string }{
 		{"policy/by-tool/", "req.tool", "each for its own tool"},
-		{"policy/any-tool/", "req.graph", "each of which must be evaluated"},
+		{"policy/any-tool/", "req.graph", "all of them must be evaluated"},
 	} {
 		for _, n := range ruleCounts {
 			list = append(list, scenario{
@@ -31,7 +31,7 @@ func policyScenarios() (list []scenario) {
 	return list
 }
 
-// rulesOf returns a policy with n rules, of which only the last one matches: it denies.
+// rulesOf returns a policy with n rules. Only the last one matches, and it denies.
 func rulesOf(field string, n int) (*policy.Set, error) {
 	var text strings.Builder
 	text.WriteString("default: allow\nrules:\n")

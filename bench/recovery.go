@@ -42,7 +42,7 @@ var (
 	recoveryQuick = recoveryPlan{rounds: 1, outage: 100 * time.Millisecond, lease: time.Second}
 )
 
-const recoveryName = "again/" + onPostgres
+const recoveryName = "recovery/" + onPostgres
 
 // measure causes each failure several times.
 func (p recoveryPlan) measure(ctx context.Context, progress io.Writer) (r recoveryResult, err error) {

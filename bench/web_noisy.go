@@ -32,7 +32,7 @@ const (
 	noisyPace = 25
 	// noisyKeys is how many keys the noisy tenant has.
 	noisyKeys = 4
-	// noisyLead is the share of the time by which the noisy tenant starts earlier.
+	// noisyLead sets how much earlier the noisy tenant starts: an eighth of the time.
 	noisyLead = 8
 )
 

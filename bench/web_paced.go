@@ -18,7 +18,7 @@ type pacedResult struct {
 	Database string `json:"database"`
 	// RawSQL is how many decisions per second raw SQL did with any number of callers, Pace the
 	// offered rate.
-	RawSQL float64 `json:"bare"`
+	RawSQL float64 `json:"rawsql"`
 	Pace   float64 `json:"pace"`
 	Ops    int     `json:"ops"`
 	// Refused is how many of them the server rejected because its queue was full.

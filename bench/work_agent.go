@@ -9,7 +9,7 @@ import (
 // The agents of both sides are the same, too: level0 has a tool that a person must approve, level1
 // has level0 as its tool, and so on. Their models are scripted in this file.
 
-// agentTask is the work of one engine: nested agents, the innermost of which sends a letter.
+// agentTask is the work of one engine: nested agents; the innermost one sends a letter.
 type agentTask struct {
 	// depth is the number of agents around the innermost one.
 	depth int

@@ -21,7 +21,7 @@ func TestUserinfo_AddsClaimsMissingFromIDToken(t *testing.T) {
 		"nothing is missing": {
 			OIDC{}, claims{"sub": "ann", "groups": []any{}}, nil, claims{"sub": "ann", "groups": []any{}},
 		},
-		"groups, and a name beside them": {
+		"groups and a name": {
 			OIDC{}, claims{"sub": "ann"}, claims{"sub": "ann", "groups": []any{"a"}, "name": "Ann", "amr": []any{"hwk"}, "acr": "gold", "auth_time": 1.0},
 			claims{"sub": "ann", "groups": []any{"a"}, "name": "Ann"},
 		},

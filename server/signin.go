@@ -20,7 +20,7 @@ import (
 // SignIn configures browser sign-in. A signed-in person has a session in a sealed cookie; programs
 // use API keys.
 //
-//	GET  /                      shows who is signed in
+//	GET  /                      shows the signed-in person
 //	GET  /signin?return=/path   redirects to the identity provider, and back to the path
 //	GET  /signin/callback       receives the identity provider's redirect
 //	POST /signout               ends the session on all replicas

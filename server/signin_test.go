@@ -19,7 +19,7 @@ func TestSignIn_RedirectsToProviderAndBack(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	b := p.browser()
 	if got := b.get("/api/v1/me"); got.status != 401 {
-		t.Fatalf("somebody unknown: %+v", got)
+		t.Fatalf("unauthenticated: %+v", got)
 	}
 	person := claimsFor("acme", "leads", "cooks")
 	person["amr"], person["acr"], person["auth_time"] = []string{"pwd", "otp"}, "urn:gold", time.Now().Add(-time.Minute).Unix()
@@ -63,7 +63,7 @@ func TestSignOut_RevokesTheSession(t *testing.T) {
 	}
 }
 
-// An auditor can see who was signed in and when, and finds their actions by the session id.
+// The audit log records each sign-in, and the session id leads to the actions of that person.
 func TestSignIn_IsAudited(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	strong := claimsFor("acme", "approvers")

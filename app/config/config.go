@@ -121,7 +121,7 @@ type Runs struct {
 // Desk configures approvals.
 type Desk struct {
 	PolicyFile  string `key:"policyFile" help:"Policy file: which actions are allowed, denied or need approval, and by whom. Without it every action needs approval by any one approver. See docs/policy.md."`
-	RoutesFile  string `key:"routesFile" help:"Routes file: who is notified, reminded and paged until a request expires. Without it requests are only in the inbox, and expire after runs.timeout. See docs/routes.md."`
+	RoutesFile  string `key:"routesFile" help:"Routes file: notices, reminders and pages until a request expires. Without it requests are only in the inbox, and expire after runs.timeout. See docs/routes.md."`
 	GroupsFile  string `key:"groupsFile" help:"Groups file: {groups: {dba: [ann, bob]}}. People are named as in records, see auth.oidc.principalClaim."`
 	Environment string `key:"environment" help:"The value of req.environment in rules, for example prod."`
 	TimeZone    string `key:"timeZone" help:"The local time zone of rules, for example Europe/Zurich; defaults to the policy's time_zone."`
@@ -139,7 +139,7 @@ type Audit struct {
 type Sign struct {
 	Key   string        `key:"key" help:"The signing key file; it is created if missing, and is the same for all replicas. Without it the server signs nothing. Keep it apart from the store: with both, a log can be rewritten."`
 	Every time.Duration `key:"every" min:"1s" help:"How often new records are signed. Unsigned records can be removed unnoticed."`
-	Dir   string        `key:"dir" help:"A directory to which each checkpoint is also written. It should not be writable for those who can write to the store. A log that does not extend the checkpoints there is never signed. It must exist; replicas need a shared volume."`
+	Dir   string        `key:"dir" help:"A directory to which each checkpoint is also written. Users who can write to the store should not be able to write to it. A log that does not extend the checkpoints there is never signed. It must exist; replicas need a shared volume."`
 }
 
 // Check configures periodic checks.

@@ -212,18 +212,18 @@ func TestEscalate_IsNotADecision(t *testing.T) {
 	b.types("half a reason")
 	b.keys("esc", "x", "enter")
 	b.sees("required")
-	b.types("nobody here knows")
+	b.types("ask the owner")
 	b.keys("enter")
-	b.sees("Escalate?", `text: "nobody here knows"`)
+	b.sees("Escalate?", `text: "ask the owner"`)
 	if len(b.acts) != 0 {
 		t.Fatal("it was done before the confirmation")
 	}
 	b.keys("y", "y")
-	if len(b.acts) != 1 || b.acts[0] != "escalate int_drop: nobody here knows" || len(b.sends) != 0 {
+	if len(b.acts) != 1 || b.acts[0] != "escalate int_drop: ask the owner" || len(b.sends) != 0 {
 		t.Fatalf("%q, %v", b.acts, b.sends)
 	}
 	b.update(sendResult{resumeID: b.actName, err: errors.New("connection reset")})
-	b.sees("It is unknown whether it was done", "▸ reason", "nobody here knows")
+	b.sees("It is unknown whether it was done", "▸ reason", "ask the owner")
 	b.keys("enter", "y")
 	if len(b.acts) != 2 {
 		t.Errorf("after the loss it cannot be repeated: %q", b.acts)

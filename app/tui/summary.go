@@ -80,7 +80,7 @@ func summaryField(r api.Request) string {
 	return string(r.Data)
 }
 
-// extraFields returns the short members besides the summary: they distinguish requests with the
+// extraFields returns the short members other than the summary: they distinguish requests with the
 // same summary.
 func extraFields(members []rawMember, teller string) string {
 	var said []string

@@ -705,7 +705,7 @@ export interface components {
     schemas: {
         Activity: {
             action?: string;
-            /** @description Who has claimed the request. */
+            /** @description The person who claimed the request, and when. */
             claim?: components["schemas"]["Stamp"];
             /** @description Clarification requests to the requester and their replies. */
             clarifications?: components["schemas"]["Clarification"][] | null;
@@ -720,7 +720,7 @@ export interface components {
             minAuth?: string;
             /** @description The digest of the policy that requires the approval. */
             policy?: string;
-            /** @description Who approved and who is still needed. */
+            /** @description Votes so far and votes that are still needed. */
             progress?: string;
             reason?: string;
             requester?: string;

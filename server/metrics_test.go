@@ -35,8 +35,11 @@ func busySite(t *testing.T) *site {
 func TestMetrics_AreDocumented(t *testing.T) {
 	text := busySite(t).metrics()
 	var b strings.Builder
-	b.WriteString("# Metrics\n\nPrometheus metrics that `Server.Metrics` exports. No label distinguishes accounts, runs or people, and none contains a value that a caller chose, so the number of series is small.\n" +
-		"Counters are per process: sum them over replicas. The Go runtime and process metrics are included (`go_…`, `process_…`).\n\n" +
+	b.WriteString("# Metrics\n\n" +
+		"Prometheus metrics that `Server.Metrics` exports. No label distinguishes accounts, runs or people, and\n" +
+		"none contains a value that a caller chose, so the number of series is small. Counters are per\n" +
+		"process: sum them over replicas. The Go runtime and process metrics are included (`go_…`,\n" +
+		"`process_…`).\n\n" +
 		"This table is generated from the exported metrics (`go test ./server -run Metrics -update`).\n\n| name | type | labels | description |\n|---|---|---|---|\n")
 	kind := regexp.MustCompile(`(?m)^# HELP (fermata_\w+) (.*)\n# TYPE \w+ (\w+)$`)
 	for _, family := range kind.FindAllStringSubmatch(text, -1) {

@@ -36,8 +36,8 @@ func TestMetrics_AreDocumented(t *testing.T) {
 	text := busySite(t).metrics()
 	var b strings.Builder
 	b.WriteString("# Metrics\n\n" +
-		"Prometheus metrics that `Server.Metrics` exports. No label distinguishes accounts, runs or people, and\n" +
-		"none contains a value that a caller chose, so the number of series is small. Counters are per\n" +
+		"Prometheus metrics that `Server.Metrics` exports. No label distinguishes accounts, runs or people,\n" +
+		"and none contains a value that a caller chose, so the number of series is small. Counters are per\n" +
 		"process: sum them over replicas. The Go runtime and process metrics are included (`go_…`,\n" +
 		"`process_…`).\n\n" +
 		"This table is generated from the exported metrics (`go test ./server -run Metrics -update`).\n\n| name | type | labels | description |\n|---|---|---|---|\n")

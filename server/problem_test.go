@@ -21,9 +21,9 @@ func TestProblems_AreDocumented(t *testing.T) {
 	b.WriteString("# Problems\n\n" +
 		"Errors are RFC 9457 problems (`application/problem+json`). `code` is stable and for programs, `title`\n" +
 		"and `detail` are for people; none of them contains run data. `errors` lists the invalid parts of the\n" +
-		"request, `decided` the decision that was recorded first. A response with `Retry-After` may be repeated\n" +
-		"after that delay. If it is unknown whether a request was applied, repeat it with the same id: it is\n" +
-		"applied once.\n\n" +
+		"request, `decided` the decision that was recorded first. A response with `Retry-After` may be\n" +
+		"repeated after that delay. If it is unknown whether a request was applied, repeat it with the same\n" +
+		"id: it is applied once.\n\n" +
 		"This table is generated from `server.Codes` (`go test ./server -run Problems -update`).\n\n| code | status | meaning |\n|---|---|---|\n")
 	for _, c := range server.Codes {
 		fmt.Fprintf(&b, "| `%s` | %d | %s: %s |\n", c.Code, c.Status, c.Title, c.Help)

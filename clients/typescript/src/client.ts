@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 
 import { follow, isOutcome, isOver, type EventsOptions, type RunEvent } from "./events.js";
 import { Transport, type Call, type CallOptions, type ClientOptions } from "./transport.js";
-import type { AnswersPage, AnswersQuery, Ask, Chat, Decide, Graph, Outcome, Page, Request, RequestsQuery, Run, RunsQuery, RunView } from "./types.js";
+import type { AnswersPage, AnswersQuery, CreateRequest, Chat, Decide, Graph, Outcome, Page, Request, RequestsQuery, Run, RunsQuery, RunView } from "./types.js";
 
 /** How long the server waits for an outcome before it returns a pending result. */
 export interface WaitOptions extends CallOptions {
@@ -79,8 +79,8 @@ export class Client {
   }
 
   /** Creates a request of an external agent. */
-  ask(ask: Ask, options: CallOptions = {}): Promise<Outcome> {
-    return this.#post("/requests", { ...ask, stateKey: ask.stateKey ?? `ask_${newId()}` }, options);
+  createRequest(request: CreateRequest, options: CallOptions = {}): Promise<Outcome> {
+    return this.#post("/requests", { ...request, stateKey: request.stateKey ?? `req_${newId()}` }, options);
   }
 
   /** Replies to a clarification request, numbered from 1. The request stays open. */
@@ -150,7 +150,7 @@ export class Client {
   }
 
   /** Returns the graph of a run; its drawing marks the waiting nodes. */
-  graphOf(stateKey: string, options: CallOptions = {}): Promise<Graph> {
+  runGraph(stateKey: string, options: CallOptions = {}): Promise<Graph> {
     return this.#get(`/runs/${encodeURIComponent(stateKey)}/graph`, {}, options);
   }
 

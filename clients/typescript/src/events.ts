@@ -51,7 +51,7 @@ export async function* follow(transport: Transport, stateKey: string, options: E
     let why: unknown;
     const control = new AbortController(); // closes the connection when the consumer stops
     const stop = () => control.abort(options.signal?.reason);
-    const listen = <T>(word: Promise<T>): Promise<T> => impatient(word, transport.silence, control);
+    const listen = <T>(next: Promise<T>): Promise<T> => withIdleTimeout(next, transport.idleTimeout, control);
     options.signal?.addEventListener("abort", stop, { once: true });
     try {
       options.signal?.throwIfAborted();
@@ -90,14 +90,14 @@ export async function* follow(transport: Transport, stateKey: string, options: E
  * Waits for the next data of a stream, and ends it after the idle timeout: the connection may be dead, or the sender may hang.
  * The consumer's processing time does not count.
  */
-function impatient<T>(word: Promise<T>, silence: number, control: AbortController): Promise<T> {
+function withIdleTimeout<T>(next: Promise<T>, idleTimeout: number, control: AbortController): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const timer = setTimeout(() => {
-      const why = new DOMException("the server says nothing", "TimeoutError");
+      const why = new DOMException("idle timeout: no data from the server", "TimeoutError");
       control.abort(why);
       reject(why);
-    }, silence);
-    word.then(resolve, reject).finally(() => clearTimeout(timer));
+    }, idleTimeout);
+    next.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
 
@@ -125,7 +125,7 @@ function read(message: Message): RunEvent {
 }
 
 /** Parses server-sent events. An incomplete message before a lost connection is ignored. */
-async function* messages(response: Response, listen: <T>(word: Promise<T>) => Promise<T>): AsyncGenerator<Message, void, undefined> {
+async function* messages(response: Response, listen: <T>(next: Promise<T>) => Promise<T>): AsyncGenerator<Message, void, undefined> {
   if (!response.body) {
     return;
   }

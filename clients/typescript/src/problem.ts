@@ -66,7 +66,7 @@ export async function problemOf(response: Response): Promise<Problem> {
 export function expectType(response: Response, type: string): void {
   const got = response.headers.get("Content-Type") ?? "";
   if (got.split(";")[0]?.trim().toLowerCase() !== type) {
-    const detail = `this is no answer of a Fermata server: ${response.status}`;
+    const detail = `not a response of a Fermata server: ${response.status}`;
     throw new Problem({ status: response.status, code: httpCode, title: httpCode, detail });
   }
 }

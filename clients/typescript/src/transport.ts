@@ -14,7 +14,7 @@ export interface ClientOptions {
    * How long an event stream may be silent before the client reconnects, in milliseconds; a minute by default. A server
    * sends a heartbeat every 15 seconds, unless `limits.heartbeat` of its configuration differs.
    */
-  silence?: number;
+  idleTimeout?: number;
   /** Replaces the global fetch: for proxies, tracing, tests. */
   fetch?: typeof globalThis.fetch;
 }
@@ -37,7 +37,7 @@ const longestPause = 60_000;
 /** Makes calls with retries. The body of a call is created once, so every attempt has the same ids. */
 export class Transport {
   readonly tries: number;
-  readonly silence: number;
+  readonly idleTimeout: number;
   readonly #base: string;
   readonly #token: string;
   readonly #timeout: number;
@@ -46,12 +46,12 @@ export class Transport {
   constructor(options: ClientOptions) {
     const url = new URL(options.url); // throws if it is invalid
     if (url.protocol !== "http:" && url.protocol !== "https:") {
-      throw new TypeError(`${options.url} is no http or https URL`);
+      throw new TypeError(`${options.url} is not an http or https URL`);
     }
     this.#base = url.origin + url.pathname.replace(/\/+$/, "") + "/api/v1";
     this.#token = options.token;
     this.tries = options.tries ?? 5;
-    this.silence = options.silence ?? 60_000;
+    this.idleTimeout = options.idleTimeout ?? 60_000;
     this.#timeout = options.timeout ?? 90_000;
     this.#fetch = options.fetch ?? globalThis.fetch;
   }
@@ -115,7 +115,7 @@ export class Transport {
 export function expectNames(path: string): void {
   const bad = path.slice(1).split("/").find((name) => name === "" || name === "." || name === "..");
   if (bad !== undefined) {
-    throw new RangeError(`"${bad}" is no id of a run or a request: nothing was sent`);
+    throw new RangeError(`"${bad}" is not a valid id: nothing was sent`);
   }
 }
 
@@ -151,7 +151,7 @@ export async function pause(tried: number, error: unknown, signal?: AbortSignal)
 function limited(timeout: number, outer?: AbortSignal): { signal: AbortSignal; clear: () => void } {
   const control = new AbortController();
   const follow = () => control.abort(outer?.reason);
-  const timer = setTimeout(() => control.abort(new DOMException("the server did not answer in time", "TimeoutError")), timeout);
+  const timer = setTimeout(() => control.abort(new DOMException("timeout: no response from the server", "TimeoutError")), timeout);
   if (outer?.aborted) {
     follow();
   }

@@ -15,15 +15,15 @@ export type Pending = Extract<Outcome, { status: "pending" }>;
 export type OpenInterrupt = Schemas["OpenInterrupt"];
 
 export type Chat = Schemas["Chat"];
-export type Ask = Schemas["Ask"];
+export type CreateRequest = Schemas["CreateRequest"];
 export type Decide = Schemas["Decide"];
 export type Run = Schemas["Run"];
 export type RunView = Schemas["RunView"];
 export type Request = Schemas["Request"];
 export type Graph = Schemas["Graph"];
 /** A closed request. */
-export type Answered = Schemas["Answered"];
-export type AnswersPage = Omit<Schemas["AnswersPage"], "items"> & { items: Answered[] };
+export type AnsweredRequest = Schemas["AnsweredRequest"];
+export type AnswersPage = Omit<Schemas["AnswersPage"], "items"> & { items: AnsweredRequest[] };
 
 export interface Page<T> {
   items: T[];

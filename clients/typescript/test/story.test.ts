@@ -279,7 +279,7 @@ test("a stream without heartbeats is reopened", async () => {
     }
     return fetch(input, init);
   };
-  const outcome = await new Client({ url, token, silence: 2000, fetch: still }).wait(stateKey);
+  const outcome = await new Client({ url, token, idleTimeout: 2000, fetch: still }).wait(stateKey);
   assert.equal(outcome.status, "needs_input");
   assert.ok(tries >= 3, `${tries} tries`);
 });
@@ -342,7 +342,7 @@ test("a wait lasts until the run ends, and can be aborted", async () => {
 test("an external agent creates a request, replies to a clarification request, and polls the answer", async () => {
   const fermata = new Client({ url, token });
   const stateKey = `refund-${newId()}`;
-  const asked = waiting(await fermata.ask({ stateKey, kind: "refund", data: { order: 17 } }));
+  const asked = waiting(await fermata.createRequest({ stateKey, kind: "refund", data: { order: 17 } }));
   const id = asked.interrupts[0]?.id ?? assert.fail("nothing is open");
 
   const called = await fetch(`${url}/api/v1/requests/${id}/clarify`, {
@@ -352,7 +352,7 @@ test("an external agent creates a request, replies to a clarification request, a
   });
   assert.equal(called.status, 200);
   const replied = await fermata.reply(id, 1, "yes");
-  assert.equal(replied.life?.questions?.[0]?.answer?.text, "yes");
+  assert.equal(replied.activity?.clarifications?.[0]?.reply?.text, "yes");
   await fermata.decide(replied, { action: "pay" });
 
   const answers = [];
@@ -375,7 +375,7 @@ test("lists", async () => {
   assert.ok((await fermata.graph(review)).drawing?.nodes?.every((n) => !n.waiting));
   const [waits] = (await fermata.runs({ status: ["waiting"], graphId: review, limit: 1 })).items;
   assert.ok(waits);
-  assert.deepEqual((await fermata.graphOf(waits.stateKey)).drawing?.nodes?.filter((n) => n.waiting).map((n) => n.id), ["human_review"]);
+  assert.deepEqual((await fermata.runGraph(waits.stateKey)).drawing?.nodes?.filter((n) => n.waiting).map((n) => n.id), ["human_review"]);
   const runs = await fermata.runs({ status: ["waiting", "completed"], limit: 2 });
   assert.equal(runs.items.length, 2);
   assert.ok(runs.next);

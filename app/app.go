@@ -101,12 +101,12 @@ const description = "Lets agents and workflows wait for a person and continue ex
 
 // Main runs the program with the arguments of this process, and returns its exit code.
 func Main(options ...Option) int {
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		// the terminal was closed, or the signal is meant as a reload: shut down cleanly
-		ends = append(ends, syscall.SIGHUP)
+		signals = append(signals, syscall.SIGHUP)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	return run(ctx, os.Args[1:], os.Stdout, os.Stderr, options...)

@@ -82,11 +82,11 @@ func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Req
 	if err != nil {
 		return err
 	}
-	said, err := answer(r)
+	reply, err := answer(r)
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(said)
+	data, err := json.Marshal(reply)
 	if err != nil {
 		return err
 	}
@@ -103,9 +103,9 @@ func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Req
 // because they would approve something that they have not seen. A rejection is safe, and the server
 // checks eligibility.
 func checkViewed(ctx context.Context, to *client.Client, r api.Request, answer json.RawMessage) error {
-	var said struct{ Verb string }
-	_ = json.Unmarshal(answer, &said) // or it has no verb
-	if r.Activity == nil || r.Activity.Edit == nil || r.Activity.IneligibleReason != "" || said.Verb == "reject" {
+	var reply struct{ Verb string }
+	_ = json.Unmarshal(answer, &reply) // or it has no verb
+	if r.Activity == nil || r.Activity.Edit == nil || r.Activity.IneligibleReason != "" || reply.Verb == "reject" {
 		return nil
 	}
 	me, err := to.Me(ctx)
@@ -127,11 +127,11 @@ type answerCommand struct {
 
 // Run answers a request.
 func (c *answerCommand) Run(ctx context.Context, p *program) error {
-	said, err := c.Answer.read("the answer")
+	reply, err := c.Answer.read("the answer")
 	if err != nil {
 		return err
 	}
-	return c.decide(ctx, p, func(api.Request) (any, error) { return said, nil })
+	return c.decide(ctx, p, func(api.Request) (any, error) { return reply, nil })
 }
 
 type approveCommand struct {
@@ -146,11 +146,11 @@ func (c *approveCommand) Run(ctx context.Context, p *program) error {
 		if tui.IsHold(r) {
 			return c.continueHold()
 		}
-		said, err := verbAnswer(r, "approve", c.Reason)
+		reply, err := verbAnswer(r, "approve", c.Reason)
 		if err == nil && c.Args != "" {
-			said["args"], err = c.Args.read("--args")
+			reply["args"], err = c.Args.read("--args")
 		}
-		return said, err
+		return reply, err
 	})
 }
 
@@ -177,41 +177,41 @@ func (c *rejectCommand) Run(ctx context.Context, p *program) error {
 		if tui.IsHold(r) {
 			return nil, usage("a hold cannot be rejected; fermata cancel cancels the run")
 		}
-		said, err := verbAnswer(r, "reject", c.Reason)
+		reply, err := verbAnswer(r, "reject", c.Reason)
 		if err == nil && len(c.Code) > 0 {
-			said["codes"] = c.Code
+			reply["codes"] = c.Code
 		}
-		return said, err
+		return reply, err
 	})
 }
 
 // verbAnswer returns an approving or rejecting answer, if the answer schema has a verb or an action
 // with that value.
-func verbAnswer(r api.Request, word, reason string) (map[string]any, error) {
+func verbAnswer(r api.Request, verb, reason string) (map[string]any, error) {
 	var schema struct{ Properties map[string]json.RawMessage }
 	if r.AnswerSchema != nil {
 		if err := json.Unmarshal(r.AnswerSchema, &schema); err != nil {
 			return nil, err
 		}
 	}
-	said := make(map[string]any)
+	reply := make(map[string]any)
 	for _, name := range []string{"verb", "action"} {
 		var property struct{ Enum []string }
-		if json.Unmarshal(schema.Properties[name], &property) == nil && slices.Contains(property.Enum, word) {
-			said[name] = word
+		if json.Unmarshal(schema.Properties[name], &property) == nil && slices.Contains(property.Enum, verb) {
+			reply[name] = verb
 			break
 		}
 	}
-	if len(said) == 0 {
-		return nil, usage("%s cannot be answered with %s; see fermata show, and use fermata answer", r.Kind, word)
+	if len(reply) == 0 {
+		return nil, usage("%s cannot be answered with %s; see fermata show, and use fermata answer", r.Kind, verb)
 	}
 	if reason == "" {
-		return said, nil
+		return reply, nil
 	}
 	for _, name := range []string{"reason", "feedback"} {
 		if _, there := schema.Properties[name]; there {
-			said[name] = reason
-			return said, nil
+			reply[name] = reason
+			return reply, nil
 		}
 	}
 	return nil, usage("an answer to %s cannot have a reason", r.Kind)

@@ -91,12 +91,12 @@ func (c *policyTest) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	var said strings.Builder
-	result, err := cases.Run(&said, set, c.Cases, text)
+	var reply strings.Builder
+	result, err := cases.Run(&reply, set, c.Cases, text)
 	if err != nil {
 		return fileErrorIn(c.Cases, err)
 	}
-	report := testReport{Passed: result.Passed, Failed: result.Failed, Unhit: orEmpty(result.UncoveredRules), Text: said.String()}
+	report := testReport{Passed: result.Passed, Failed: result.Failed, Unhit: orEmpty(result.UncoveredRules), Text: reply.String()}
 	if err := p.print(report, func(w io.Writer) { fmt.Fprint(w, escapeControls(report.Text)) }); err != nil {
 		return err
 	}

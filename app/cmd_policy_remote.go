@@ -58,11 +58,11 @@ func (c *policySimulate) replay(ctx context.Context, p *program) error {
 	if err := json.Unmarshal(raw, &past); err != nil {
 		return err
 	}
-	var said strings.Builder
-	if err := past.Print(&said); err != nil {
+	var reply strings.Builder
+	if err := past.Print(&reply); err != nil {
 		return err
 	}
-	if err := p.print(past, func(w io.Writer) { fmt.Fprint(w, escapeControls(said.String())) }); err != nil {
+	if err := p.print(past, func(w io.Writer) { fmt.Fprint(w, escapeControls(reply.String())) }); err != nil {
 		return err
 	}
 	if past.Weakens() {

@@ -217,8 +217,8 @@ func TestI6_ApproveUsesTheShownDigest(t *testing.T) {
 	must("eve", exitOK, "show", id)
 	first := o.request(id)
 	must("bob", exitOK, "approve", id, "--args", `{"order":1,"cents":2500}`)
-	if said := must("eve", exitConflict, "approve", id); !strings.Contains(said, "bob edited it") || !strings.Contains(said, "fermata show "+id) {
-		t.Errorf("it says %s", said)
+	if reply := must("eve", exitConflict, "approve", id); !strings.Contains(reply, "bob edited it") || !strings.Contains(reply, "fermata show "+id) {
+		t.Errorf("it says %s", reply)
 	}
 	must("eve", exitConflict, "answer", id, `{"verb":"approve"}`)
 	must("eve", exitConflict, "approve", id, "--shown", first.Shown)

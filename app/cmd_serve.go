@@ -249,19 +249,19 @@ func (r *runningServer) serve(ctx context.Context) error {
 // close stops everything, the executor first: callers that wait get an outcome, or a pending
 // result.
 func (r *runningServer) close(ctx context.Context) error {
-	patience, cancel := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout)
+	timeoutCtx, cancel := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout)
 	defer cancel()
 	// for responses that become pending now
-	farewell, gone := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout+time.Second)
+	drainCtx, gone := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout+time.Second)
 	defer gone()
 	var errs []error
 	if r.Executor != nil {
-		errs = append(errs, r.Stop(patience))
+		errs = append(errs, r.Stop(timeoutCtx))
 	}
 	for _, d := range r.listeners {
-		d.close(farewell)
+		d.close(drainCtx)
 	}
-	if err := r.tracing.close(patience); err != nil {
+	if err := r.tracing.close(timeoutCtx); err != nil {
 		r.log.Warn("flushing traces failed", "err", err)
 	}
 	return errors.Join(append(errs, r.store.Close())...)

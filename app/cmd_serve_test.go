@@ -174,16 +174,16 @@ func TestServe_AnonymousClientsCannotFloodTheLog(t *testing.T) {
 // Silent anonymous connections are limited, and requests are served.
 func TestServe_IdleConnectionsAreLimited(t *testing.T) {
 	r, logged := startOf(t, settingsOf(t, "FERMATA_LIMITS_IDLE_CONNS=2"))
-	var strangers []net.Conn
+	var conns []net.Conn
 	for range 5 {
 		conn, err := net.Dial("tcp", r.mainAddr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		strangers = append(strangers, conn)
+		conns = append(conns, conn)
 	}
-	for _, conn := range strangers[:3] {
+	for _, conn := range conns[:3] {
 		if text, err := io.ReadAll(conn); err != nil || len(text) > 0 {
 			t.Errorf("%q, %v", text, err)
 		}

@@ -66,8 +66,8 @@ func printRows(w io.Writer, title string, rows []analytics.Row) {
 	printTable(w, title, rows, func(r analytics.Row) string { return r.Name }, rowColumns)
 }
 
-func printApprovers(w io.Writer, title string, voices []analytics.VoteStats) {
-	printTable(w, title, voices, func(v analytics.VoteStats) string { return v.Name }, approverColumns)
+func printApprovers(w io.Writer, title string, approvers []analytics.VoteStats) {
+	printTable(w, title, approvers, func(v analytics.VoteStats) string { return v.Name }, approverColumns)
 }
 
 // column is a column of a table; a column without any value is omitted.

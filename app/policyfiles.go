@@ -159,16 +159,16 @@ func readRoutes(file string) (map[string]desk.Route, error) {
 func (f *policyFiles) watch(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(reloadInterval)
 	defer tick.Stop()
-	said := make(map[string]string)
+	reply := make(map[string]string)
 	say := func(what string, err error) {
 		text := ""
 		if err != nil {
 			text = err.Error()
 		}
-		if text != "" && text != said[what] {
+		if text != "" && text != reply[what] {
 			log.Error(what, "err", err)
 		}
-		said[what] = text
+		reply[what] = text
 	}
 	for {
 		select {

@@ -32,11 +32,11 @@ type storeFlags struct {
 
 // settings loads the configuration from the file, the environment and the command line.
 func (p storeFlags) settings(flags ...string) (*config.Config, error) {
-	said := map[string]string{"store.url": p.Store, "key.file": p.KeyFile}
+	reply := map[string]string{"store.url": p.Store, "key.file": p.KeyFile}
 	for i := 0; i+1 < len(flags); i += 2 {
-		said[flags[i]] = flags[i+1]
+		reply[flags[i]] = flags[i+1]
 	}
-	return config.Load(config.Source{File: p.Config, Environ: os.Environ(), Flags: said})
+	return config.Load(config.Source{File: p.Config, Environ: os.Environ(), Flags: reply})
 }
 
 // storeSettings is the configuration of a store.

@@ -239,11 +239,11 @@ type request struct {
 // call sends a request, with retries. An error of the server is an [*api.Problem].
 func (c *Client) call(ctx context.Context, r request, answer any) error {
 	for try := 1; ; try++ {
-		again, err := c.attempt(ctx, r, answer)
-		if err == nil || again < 0 || try == c.tries || ctx.Err() != nil {
+		retryAfter, err := c.attempt(ctx, r, answer)
+		if err == nil || retryAfter < 0 || try == c.tries || ctx.Err() != nil {
 			return err
 		}
-		if pauseErr := pause(ctx, max(again, time.Duration(1<<try)*50*time.Millisecond)); pauseErr != nil {
+		if pauseErr := pause(ctx, max(retryAfter, time.Duration(1<<try)*50*time.Millisecond)); pauseErr != nil {
 			return errors.Join(err, pauseErr)
 		}
 	}
@@ -264,7 +264,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // noRetry is returned instead of a retry delay.
 const noRetry = -1
 
-func (c *Client) attempt(ctx context.Context, r request, answer any) (again time.Duration, err error) {
+func (c *Client) attempt(ctx context.Context, r request, answer any) (retryAfter time.Duration, err error) {
 	response, err := c.send(ctx, r)
 	if err != nil {
 		return retryAfterSendError(err), err
@@ -340,7 +340,7 @@ func unescaped(path string) string {
 }
 
 // responseError converts an error response, and returns when to retry.
-func responseError(response *http.Response, data []byte) (again time.Duration, err error) {
+func responseError(response *http.Response, data []byte) (retryAfter time.Duration, err error) {
 	problem := new(api.Problem)
 	if json.Unmarshal(data, problem) != nil || problem.Code == "" { // from an intermediary
 		problem = &api.Problem{Status: response.StatusCode, Code: "http", Detail: response.Status}

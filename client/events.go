@@ -61,19 +61,19 @@ func (c *Client) stream(ctx context.Context, after string, next func() request, 
 		// after a first connection, an outage or a broken connection is not a reason to give up
 		met := false
 		for lost := 0; ; lost++ {
-			again, err := c.follow(ctx, next(), after, func(e Event) bool {
+			retryAfter, err := c.follow(ctx, next(), after, func(e Event) bool {
 				lost, met, after = 0, true, cmp.Or(e.ID, after)
 				return yield(e, nil) && (e.Outcome == nil || !last(e.Outcome))
 			})
 			met = met || err == nil
-			if err != nil && (again < 0 || ctx.Err() != nil || !met && lost == c.tries) {
+			if err != nil && (retryAfter < 0 || ctx.Err() != nil || !met && lost == c.tries) {
 				yield(Event{}, err)
 				return
 			}
-			if again < 0 {
+			if retryAfter < 0 {
 				return
 			}
-			if over := pause(ctx, max(again, time.Duration(1<<min(lost, 6))*50*time.Millisecond)); over != nil {
+			if over := pause(ctx, max(retryAfter, time.Duration(1<<min(lost, 6))*50*time.Millisecond)); over != nil {
 				yield(Event{}, errors.Join(over, err))
 				return
 			}
@@ -83,7 +83,7 @@ func (c *Client) stream(ctx context.Context, after string, next func() request, 
 
 // follow reads one connection, starting after an event. It returns when to reconnect: noRetry, if
 // there is nothing more to read or the consumer has stopped.
-func (c *Client) follow(ctx context.Context, r request, after string, yield func(Event) bool) (again time.Duration, err error) {
+func (c *Client) follow(ctx context.Context, r request, after string, yield func(Event) bool) (retryAfter time.Duration, err error) {
 	r.headers = map[string]string{"Accept": "text/event-stream"}
 	if after != "" {
 		r.headers["Last-Event-ID"] = after
@@ -115,7 +115,7 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 		}
 		event, err := readEvent(kind, []byte(data))
 		if err != nil {
-			if told, ok := errors.AsType[*api.Problem](err); ok && isRetryable(told.Status) {
+			if problem, ok := errors.AsType[*api.Problem](err); ok && isRetryable(problem.Status) {
 				return 0, err
 			}
 			return noRetry, err // an invalid event would be sent again

@@ -30,14 +30,14 @@ func Example() {
 		log.Fatal(err)
 	}
 	if waiting, ok := outcome.(fermata.NeedsInput); ok {
-		asked, err := c.Request(ctx, waiting.Interrupts[0].ID)
+		request, err := c.Request(ctx, waiting.Interrupts[0].ID)
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("%s: %s\n", asked.StateKey, asked.Data)
+		fmt.Printf("%s: %s\n", request.StateKey, request.Data)
 		// Shown is the digest of what the person saw: if the request has changed, nothing is
 		// decided.
-		outcome, err = c.Decide(ctx, asked.ID, api.Decide{Answer: json.RawMessage(`"Ann"`), Shown: asked.Shown})
+		outcome, err = c.Decide(ctx, request.ID, api.Decide{Answer: json.RawMessage(`"Ann"`), Shown: request.Shown})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -89,12 +89,12 @@ func (c *Client) ReplayPolicy(ctx context.Context, candidate api.ReplayPolicy) (
 }
 
 // CreateGrant creates a bounded grant from an approval of the caller. Retries create one grant.
-func (c *Client) CreateGrant(ctx context.Context, id string, terms api.CreateGrant) (made api.Grant, err error) {
+func (c *Client) CreateGrant(ctx context.Context, id string, terms api.CreateGrant) (grant api.Grant, err error) {
 	r := request{
 		method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/grant", body: terms,
 		headers: map[string]string{"Idempotency-Key": NewID()},
 	}
-	return made, c.call(ctx, r, &made)
+	return grant, c.call(ctx, r, &grant)
 }
 
 // Grants lists the grants.

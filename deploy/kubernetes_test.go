@@ -181,9 +181,9 @@ func TestKubernetes_SettingsAreValid(t *testing.T) {
 			t.Errorf("the secret has no %s, only %v", name, slices.Sorted(maps.Keys(secret)))
 		}
 	}
-	patience := time.Duration(server.TerminationGracePeriodSeconds-server.Containers[0].Lifecycle.PreStop.Sleep.Seconds) * time.Second
-	if patience < settings.Listen.DrainTimeout+stopTimeout {
-		t.Errorf("the grace period of %s is too short for a drain of %s", patience, settings.Listen.DrainTimeout)
+	timeout := time.Duration(server.TerminationGracePeriodSeconds-server.Containers[0].Lifecycle.PreStop.Sleep.Seconds) * time.Second
+	if timeout < settings.Listen.DrainTimeout+stopTimeout {
+		t.Errorf("the grace period of %s is too short for a drain of %s", timeout, settings.Listen.DrainTimeout)
 	}
 }
 

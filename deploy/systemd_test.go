@@ -46,9 +46,9 @@ func TestSystemd_UnitFitsTheProgram(t *testing.T) {
 	if settings.Store.URL.Reveal() != "sqlite:"+state+"/fermata.db" || u["Service.WorkingDirectory"][0] != state {
 		t.Errorf("the store is not in %s, the only writable directory", state)
 	}
-	patience, err := time.ParseDuration(u["Service.TimeoutStopSec"][0])
-	if err != nil || patience < settings.Listen.DrainTimeout+stopTimeout {
-		t.Errorf("the stop timeout of %s is too short for a drain of %s, %v", patience, settings.Listen.DrainTimeout, err)
+	timeout, err := time.ParseDuration(u["Service.TimeoutStopSec"][0])
+	if err != nil || timeout < settings.Listen.DrainTimeout+stopTimeout {
+		t.Errorf("the stop timeout of %s is too short for a drain of %s, %v", timeout, settings.Listen.DrainTimeout, err)
 	}
 	words := strings.Fields(u["Service.ExecStart"][0])
 	if words[0] != "/usr/local/bin/fermata" || !slices.Contains(words, "/etc/fermata/fermata.yaml") {

@@ -74,8 +74,8 @@ func (s *Server) checkStartQuota(ctx context.Context, request executor.RunReques
 // takeStart uses one start of the quota of an account, and counts it if necessary.
 func (s *Server) takeStart(ctx context.Context, account string) error {
 	for !s.quotas.Take(account, time.Now()) {
-		l, mine := s.quotas.Join(account)
-		if mine {
+		l, owner := s.quotas.Join(account)
+		if owner {
 			return s.countQuota(ctx, account, l)
 		}
 		select {

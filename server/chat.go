@@ -89,12 +89,12 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 // not to wait. With both respond-async and wait, in any order, the server waits that long before it
 // answers 202.
 func parsePrefer(header string) (wait time.Duration, err error) {
-	said := false
+	waitSet := false
 	for _, part := range strings.FieldsFunc(header, func(r rune) bool { return r == ',' || r == ';' }) {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		switch strings.ToLower(strings.TrimSpace(name)) {
 		case "respond-async":
-			if !said {
+			if !waitSet {
 				wait = -1
 			}
 		case "wait":
@@ -102,10 +102,10 @@ func parsePrefer(header string) (wait time.Duration, err error) {
 			if err != nil || n < 0 || n > maxWaitSeconds {
 				return 0, problem("bad_request", "Prefer: wait=N must be between 0 and %d seconds", maxWaitSeconds)
 			}
-			if said { // the first of several applies
+			if waitSet { // the first of several applies
 				continue
 			}
-			if said, wait = true, time.Duration(n)*time.Second; n == 0 {
+			if waitSet, wait = true, time.Duration(n)*time.Second; n == 0 {
 				wait = -1
 			}
 		}

@@ -108,9 +108,9 @@ func TestStream_EndsWhenPrincipalChanges(t *testing.T) {
 		s := open(t, func(c *server.Config) { c.Auth, c.Limits.AuthRecheck = auth, time.Millisecond })
 		s.chat("", startDemo)
 		// the run waits: a stream that does not end would stay open
-		patience, cancel := context.WithTimeout(t.Context(), time.Minute)
+		timeoutCtx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		r, err := http.NewRequestWithContext(patience, "GET", s.url+"/api/v1/runs/demo-1/events", nil)
+		r, err := http.NewRequestWithContext(timeoutCtx, "GET", s.url+"/api/v1/runs/demo-1/events", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestStream_EndsWhenPrincipalChanges(t *testing.T) {
 		}
 		// it continues as long as nothing has changed
 		for seen := auth.calls.Load(); auth.calls.Load() < seen+3; {
-			if patience.Err() != nil {
+			if timeoutCtx.Err() != nil {
 				t.Fatal(name, "the stream has ended before")
 			}
 			runtime.Gosched()

@@ -45,9 +45,9 @@ func (r *readiness) ready(ctx context.Context) error {
 		return r.err
 	}
 	// the first caller may disconnect while others wait for the result
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+	timeoutCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
-	r.err = r.check(patience)
+	r.err = r.check(timeoutCtx)
 	r.checkedAt = time.Now()
 	return r.err
 }

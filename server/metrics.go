@@ -34,7 +34,7 @@ var (
 	errorNames = []string{"panic", "authentication", "store_metrics", "sessions", "operation"}
 )
 
-func newMetrics(working *admission.FairScheduler, silent *admission.IdleConnLimiter) *metrics {
+func newMetrics(scheduler *admission.FairScheduler, idleConns *admission.IdleConnLimiter) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -55,21 +55,21 @@ func newMetrics(working *admission.FairScheduler, silent *admission.IdleConnLimi
 	m.registry.MustRegister(m.requests, m.rejections, m.problems, m.limits, m.errors, m.evictions, m.streams)
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_working", Help: "Requests that are executing."}, func() float64 {
-			taken, _ := working.Load()
+			taken, _ := scheduler.Load()
 			return float64(taken)
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_overloaded_accounts", Help: "Accounts that send more requests than are completed; anonymous requests count as one account."}, func() float64 {
-			return float64(working.OverloadedAccounts())
+			return float64(scheduler.OverloadedAccounts())
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_queued", Help: "Requests that wait for a scheduler permit."}, func() float64 {
-			_, queued := working.Load()
+			_, queued := scheduler.Load()
 			return float64(queued)
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_idle_known", Help: "Idle connections of known clients."}, func() float64 {
-			return float64(silent.Size(true))
+			return float64(idleConns.Size(true))
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_idle_anonymous", Help: "Idle anonymous connections."}, func() float64 {
-			return float64(silent.Size(false))
+			return float64(idleConns.Size(false))
 		}))
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -196,14 +196,14 @@ type policyStatusCollector func() PolicyStatus
 func (policyStatusCollector) Describe(to chan<- *prometheus.Desc) { to <- policyStatusDesc }
 
 // Collect implements prometheus.Collector.
-func (look policyStatusCollector) Collect(to chan<- prometheus.Metric) {
+func (status policyStatusCollector) Collect(to chan<- prometheus.Metric) {
 	var now PolicyStatus
-	if look != nil {
-		now = look()
+	if status != nil {
+		now = status()
 	}
-	for name, there := range map[string]bool{"rejected": now.Rejected, "unsatisfiable": now.Unsatisfiable} {
+	for name, active := range map[string]bool{"rejected": now.Rejected, "unsatisfiable": now.Unsatisfiable} {
 		value := 0.0
-		if there {
+		if active {
 			value = 1
 		}
 		to <- prometheus.MustNewConstMetric(policyStatusDesc, prometheus.GaugeValue, value, name)

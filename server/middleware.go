@@ -26,9 +26,9 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		seen := &statusWriter{ResponseWriter: w, control: http.NewResponseController(w), writeTimeout: s.config.Limits.WriteTimeout}
 		begin := time.Now()
 		defer func() {
-			if broken := recover(); broken != nil {
-				if broken == http.ErrAbortHandler {
-					panic(broken)
+			if panicValue := recover(); panicValue != nil {
+				if panicValue == http.ErrAbortHandler {
+					panic(panicValue)
 				}
 				s.recoverPanic(seen, r)
 			}

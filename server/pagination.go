@@ -20,10 +20,10 @@ const (
 
 // requestPage reads a page of requests and returns how many belong to it. If there are more, the
 // list has one extra element.
-func (s *Server) requestPage(ctx context.Context, account string, filter store.InboxFilter, most int) (list []executor.RequestView, size int, err error) {
+func (s *Server) requestPage(ctx context.Context, account string, filter store.InboxFilter, limit int) (list []executor.RequestView, size int, err error) {
 	bytes := 0
-	for len(list) <= most {
-		filter.Limit = min(most+1-len(list), requestBatch)
+	for len(list) <= limit {
+		filter.Limit = min(limit+1-len(list), requestBatch)
 		part, err := s.config.Executor.ListRequests(ctx, account, filter)
 		if err != nil {
 			return nil, 0, err
@@ -40,7 +40,7 @@ func (s *Server) requestPage(ctx context.Context, account string, filter store.I
 		}
 		filter.After = requestPlace(part[len(part)-1])
 	}
-	return list, most, nil
+	return list, limit, nil
 }
 
 func requestPlace(q executor.RequestView) store.InboxPosition {

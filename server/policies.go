@@ -87,8 +87,8 @@ func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Bo
 	}
 	defer done()
 	candidate, err := policy.Load("policy", []byte(in.Body.Policy), policy.Options{UnknownFields: policy.OptionalFields})
-	if broken, ok := errors.AsType[*policy.LoadError](err); ok {
-		return nil, problem("bad_request", "%s", formatMistakes(broken))
+	if loadErr, ok := errors.AsType[*policy.LoadError](err); ok {
+		return nil, problem("bad_request", "%s", formatMistakes(loadErr))
 	}
 	if err != nil {
 		return nil, err
@@ -110,16 +110,16 @@ func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Bo
 }
 
 // formatMistakes formats the first mistakes of a policy.
-func formatMistakes(broken *policy.LoadError) string {
+func formatMistakes(loadErr *policy.LoadError) string {
 	text := "policy: load failed:"
-	for _, p := range broken.Problems[:min(len(broken.Problems), maxMistakes)] {
+	for _, p := range loadErr.Problems[:min(len(loadErr.Problems), maxMistakes)] {
 		line := p.String()
 		if len(line) > maxMistakeBytes {
 			line = strings.ToValidUTF8(line[:maxMistakeBytes], "") + "…"
 		}
 		text += "\n" + line
 	}
-	if more := len(broken.Problems) - maxMistakes; more > 0 {
+	if more := len(loadErr.Problems) - maxMistakes; more > 0 {
 		text += fmt.Sprintf("\nand %d more", more)
 	}
 	return text

@@ -146,26 +146,26 @@ func problemOf(err error) *Problem {
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		p := problem("bad_answer", "the answer to %s does not match its schema", bad.ID)
 		p.Fields = []api.Field{redactAnswerError(bad.Err)}
-		if broken, ok := errors.AsType[*recovery.PanicError](bad.Err); ok {
-			p.cause = broken // logged for the author of the kind
+		if panicErr, ok := errors.AsType[*recovery.PanicError](bad.Err); ok {
+			p.cause = panicErr // logged for the author of the kind
 		}
 		return p
 	}
-	if refused, ok := errors.AsType[*executor.RefusedError](err); ok {
-		if refused.Err != nil && (refused.Result == executor.Forbidden || refused.Result == store.ResultDigestMismatch) {
-			return problemOf(refused.Err)
+	if refusedErr, ok := errors.AsType[*executor.RefusedError](err); ok {
+		if refusedErr.Err != nil && (refusedErr.Result == executor.Forbidden || refusedErr.Result == store.ResultDigestMismatch) {
+			return problemOf(refusedErr.Err)
 		}
 		// no request was named, and none is open
-		if refused.Result == store.ResultWithdrawn && refused.Interrupt == "" {
+		if refusedErr.Result == store.ResultWithdrawn && refusedErr.Interrupt == "" {
 			return problem("not_active", "the run has ended or has no open request")
 		}
 		// same result as for an answer just before the expiry was recorded
-		if refused.Verdict == store.VerdictExpire {
+		if refusedErr.Verdict == store.VerdictExpire {
 			return problem(resultCodes[store.ResultExpired], "%s", resultReasons[store.ResultExpired])
 		}
-		p := problem(resultCodes[refused.Result], "%s", resultReasons[refused.Result])
-		if refused.By != "" {
-			p.Decided = &api.PriorDecision{By: refused.By, At: refused.At, Verdict: string(refused.Verdict)}
+		p := problem(resultCodes[refusedErr.Result], "%s", resultReasons[refusedErr.Result])
+		if refusedErr.By != "" {
+			p.Decided = &api.PriorDecision{By: refusedErr.By, At: refusedErr.At, Verdict: string(refusedErr.Verdict)}
 		}
 		return p
 	}

@@ -64,12 +64,12 @@ func addActivity(activity *api.Activity, doc desk.Request) {
 		activity.Comments = append(activity.Comments, note(c))
 	}
 	for _, q := range doc.Clarifications {
-		asked := api.Clarification{Note: note(q.Note)}
+		clarification := api.Clarification{Note: note(q.Note)}
 		if q.Answer != nil {
 			answer := note(*q.Answer)
-			asked.Reply = &answer
+			clarification.Reply = &answer
 		}
-		activity.Clarifications = append(activity.Clarifications, asked)
+		activity.Clarifications = append(activity.Clarifications, clarification)
 	}
 	for _, e := range doc.Log {
 		activity.History = append(activity.History, api.HistoryEntry{Stamp: api.Stamp{By: e.By, At: e.At}, Revision: e.Rev, Event: string(e.Type), Text: e.Text})

@@ -68,7 +68,7 @@ func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error)
 	account := principalOf(ctx).Account
 	err := s.config.Executor.Cancel(ctx, account, in.StateKey, principalOf(ctx).from())
 	if errors.Is(err, executor.ErrRunEnded) {
-		if view, lookErr := s.config.Executor.GetRun(ctx, account, in.StateKey); lookErr == nil && view.Status == store.StatusCancelled {
+		if view, readErr := s.config.Executor.GetRun(ctx, account, in.StateKey); readErr == nil && view.Status == store.StatusCancelled {
 			return nil, nil
 		}
 	}
@@ -81,7 +81,7 @@ func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) 
 	account := principalOf(ctx).Account
 	err := s.config.Executor.Retry(ctx, account, in.StateKey, principalOf(ctx).from())
 	if errors.Is(err, executor.ErrNotParked) {
-		if wentOn, lookErr := s.hasResumed(ctx, account, in.StateKey); lookErr == nil && wentOn {
+		if resumed, readErr := s.hasResumed(ctx, account, in.StateKey); readErr == nil && resumed {
 			return nil, nil
 		}
 	}

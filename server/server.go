@@ -216,8 +216,8 @@ func (s *Server) logProblem(p *Problem, operation string) {
 	if p.cause != nil {
 		s.metrics.errors.WithLabelValues("operation").Inc()
 		// the panic value may contain anything
-		if broken, ok := errors.AsType[*recovery.PanicError](p.cause); ok {
-			s.config.Log.Error("code panicked", "operation", operation, "type", fmt.Sprintf("%T", broken.Value), "stack", string(broken.Stack))
+		if panicErr, ok := errors.AsType[*recovery.PanicError](p.cause); ok {
+			s.config.Log.Error("code panicked", "operation", operation, "type", fmt.Sprintf("%T", panicErr.Value), "stack", string(panicErr.Stack))
 			return
 		}
 		lines, _ := s.operationLogs.LoadOrStore(operation, new(logsample.Sampler))

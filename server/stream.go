@@ -45,17 +45,17 @@ func (t *stream) serve(ctx context.Context) {
 	changed, stop := t.config.Executor.WatchRun(t.account, t.run)
 	defer stop()
 	t.changed = changed
-	beat := time.NewTicker(t.config.Limits.Heartbeat)
-	defer beat.Stop()
+	heartbeat := time.NewTicker(t.config.Limits.Heartbeat)
+	defer heartbeat.Stop()
 	for t.catchUp(ctx) == nil && !t.over {
-		if more, err := t.wait(ctx, beat.C); !more || err != nil {
+		if more, err := t.wait(ctx, heartbeat.C); !more || err != nil {
 			return
 		}
 	}
 }
 
 // wait sends progress until there may be new events. It reports whether to continue.
-func (t *stream) wait(ctx context.Context, beat <-chan time.Time) (more bool, err error) {
+func (t *stream) wait(ctx context.Context, heartbeat <-chan time.Time) (more bool, err error) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -64,7 +64,7 @@ func (t *stream) wait(ctx context.Context, beat <-chan time.Time) (more bool, er
 			return false, nil
 		case <-t.changed:
 			return true, nil
-		case <-beat:
+		case <-heartbeat:
 			return true, t.out.comment("keep-alive")
 		case p := <-t.progress:
 			if err := t.writeProgress(p); err != nil {
@@ -126,7 +126,7 @@ func (t *stream) catchUp(ctx context.Context) error {
 
 // writeEvents sends the stored events. It reports whether the run waits or has ended after the last
 // one.
-func (t *stream) writeEvents(ctx context.Context) (rests bool, err error) {
+func (t *stream) writeEvents(ctx context.Context) (atRest bool, err error) {
 	for {
 		events, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
 		if err != nil {
@@ -141,11 +141,11 @@ func (t *stream) writeEvents(ctx context.Context) (rests bool, err error) {
 			if err := t.out.event(eventID(event), string(event.Kind), eventOf(event)); err != nil {
 				return false, err
 			}
-			t.after, rests = event.Seq, event.Kind.Final() || event.Kind == store.EventWaiting
+			t.after, atRest = event.Seq, event.Kind.Final() || event.Kind == store.EventWaiting
 			t.over = t.over || event.Kind.Final()
 		}
 		if len(events) == 0 || t.over {
-			return rests, nil
+			return atRest, nil
 		}
 	}
 }

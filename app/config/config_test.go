@@ -236,8 +236,8 @@ func TestLoad_LaterSourceOverrides(t *testing.T) {
 // Every key has its own variable.
 func TestEnv_OverridesEveryKey(t *testing.T) {
 	seen := make(map[string]string)
-	whole := settings(Default())
-	for _, s := range whole.all() {
+	root := settings(Default())
+	for _, s := range root.all() {
 		name := env(s.path)
 		if other := seen[name]; other != "" {
 			t.Errorf("%s and %s are both %s", other, s.path, name)

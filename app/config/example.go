@@ -89,8 +89,8 @@ type KeyInfo struct {
 // Describe lists every key.
 func Describe() []KeyInfo {
 	var list []KeyInfo
-	whole := settings(Default())
-	for _, s := range whole.all() {
+	root := settings(Default())
+	for _, s := range root.all() {
 		list = append(list, KeyInfo{Key: s.path, Env: env(s.path), Default: s.text(), Help: s.tag.Get("help")})
 	}
 	return list

@@ -71,7 +71,7 @@ func (r reader) section(s setting, n *yaml.Node) {
 	seen := make(map[string]int)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if line, twice := seen[key.Value]; twice {
+		if line, repeated := seen[key.Value]; repeated {
 			r.wrong.add(r.at(key), join(s.path, key.Value), "is repeated, first in line %d", line)
 			continue
 		}
@@ -107,8 +107,8 @@ func (r reader) unknown(s setting, key *yaml.Node) {
 		}
 	}
 	hint := ""
-	if near := suggestKey(key.Value, names); near != "" {
-		hint = "; did you mean " + join(s.path, near) + "?"
+	if similar := suggestKey(key.Value, names); similar != "" {
+		hint = "; did you mean " + join(s.path, similar) + "?"
 	} else if len(elsewhere) > 0 {
 		hint = "; did you mean " + strings.Join(elsewhere, " or ") + "?"
 	}
@@ -153,7 +153,7 @@ func (r *Roles) read(n *yaml.Node, known []string) error {
 	*r = make(Roles)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		group, value := n.Content[i].Value, n.Content[i+1]
-		if _, twice := (*r)[group]; twice {
+		if _, repeated := (*r)[group]; repeated {
 			return fmt.Errorf("group %q is repeated", group)
 		}
 		items := []*yaml.Node{value}
@@ -181,17 +181,17 @@ func (c *Classes) read(n *yaml.Node, known []string) error {
 	*c = make(Classes)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		class := n.Content[i].Value
-		if _, twice := (*c)[class]; twice {
+		if _, repeated := (*c)[class]; repeated {
 			return fmt.Errorf("class %q is repeated", class)
 		}
-		worth, err := scalar(n.Content[i+1])
+		strength, err := scalar(n.Content[i+1])
 		if err != nil {
 			return fmt.Errorf("class %q: %w", class, err)
 		}
-		if !slices.Contains(known, worth) {
-			return fmt.Errorf("class %q has strength %q, which is not one of %s%s", class, worth, strings.Join(known, ", "), didYouMean(worth, known))
+		if !slices.Contains(known, strength) {
+			return fmt.Errorf("class %q has strength %q, which is not one of %s%s", class, strength, strings.Join(known, ", "), didYouMean(strength, known))
 		}
-		(*c)[class] = worth
+		(*c)[class] = strength
 	}
 	return nil
 }

@@ -87,8 +87,8 @@ func env(key string) string {
 // Keys lists every key, such as listen.addr, in the order of the example.
 func Keys() []string {
 	var list []string
-	whole := settings(Default())
-	for _, s := range whole.all() {
+	root := settings(Default())
+	for _, s := range root.all() {
 		list = append(list, s.path)
 	}
 	return list

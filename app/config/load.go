@@ -57,9 +57,9 @@ func cause(err error) error {
 
 // readEnv applies the environment. Empty variables are ignored.
 func (c *Config) readEnv(environ []string, wrong *mistakes) {
-	whole := settings(c)
+	root := settings(c)
 	known := make(map[string]setting)
-	for _, s := range whole.all() {
+	for _, s := range root.all() {
 		known[env(s.path)] = s
 	}
 	names := slices.Sorted(maps.Keys(known))
@@ -72,8 +72,8 @@ func (c *Config) readEnv(environ []string, wrong *mistakes) {
 		if !ok {
 			// Other programs may use the prefix: Kubernetes sets such variables for every service
 			// named fermata. So only names similar to a setting are reported.
-			if near := suggest.Closest(name, names, 2); near != "" {
-				c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not a setting; did you mean %s?", name, near))
+			if similar := suggest.Closest(name, names, 2); similar != "" {
+				c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not a setting; did you mean %s?", name, similar))
 			}
 			continue
 		}
@@ -82,8 +82,8 @@ func (c *Config) readEnv(environ []string, wrong *mistakes) {
 }
 
 func (c *Config) readFlags(flags map[string]string, wrong *mistakes) {
-	whole := settings(c)
-	for _, s := range whole.all() {
+	root := settings(c)
+	for _, s := range root.all() {
 		if text, ok := flags[s.path]; ok && text != "" {
 			c.setText(s, commandLine, text, wrong)
 		}
@@ -191,11 +191,11 @@ func (c *Config) check(wrong *mistakes) {
 		}
 	}
 	if t := c.Listen.TLS; (t.CertFile == "") != (t.KeyFile == "") {
-		said, missing := "listen.tls.certFile", "keyFile"
+		reply, missing := "listen.tls.certFile", "keyFile"
 		if t.CertFile == "" {
-			said, missing = "listen.tls.keyFile", "certFile"
+			reply, missing = "listen.tls.keyFile", "certFile"
 		}
-		bad(said, "%s is missing: set both or none", missing)
+		bad(reply, "%s is missing: set both or none", missing)
 	}
 	if err := CheckStore(c.Store.URL); err != nil {
 		bad("store.url", "%v", err)

@@ -34,11 +34,11 @@ func (s setting) set(texts []string) error {
 	if err != nil {
 		return err
 	}
-	if least, ok := s.tag.Lookup("min"); ok && s.below(value, least) {
-		return fmt.Errorf("%s is less than %s", texts[0], least)
+	if minimum, ok := s.tag.Lookup("min"); ok && s.below(value, minimum) {
+		return fmt.Errorf("%s is less than %s", texts[0], minimum)
 	}
-	if most, ok := s.tag.Lookup("max"); ok && s.above(value, most) {
-		return fmt.Errorf("%s is more than %s", texts[0], most)
+	if maximum, ok := s.tag.Lookup("max"); ok && s.above(value, maximum) {
+		return fmt.Errorf("%s is more than %s", texts[0], maximum)
 	}
 	s.value.Set(reflect.ValueOf(value).Convert(s.value.Type()))
 	return nil
@@ -83,14 +83,14 @@ func boolError(text string) error {
 }
 
 func didYouMean(word string, words []string) string {
-	if near := suggestKey(word, words); near != "" {
-		return "; did you mean " + near + "?"
+	if similar := suggestKey(word, words); similar != "" {
+		return "; did you mean " + similar + "?"
 	}
 	return ""
 }
 
-func (s setting) below(value any, least string) bool {
-	limit, err := s.parse(least)
+func (s setting) below(value any, minimum string) bool {
+	limit, err := s.parse(minimum)
 	if err != nil {
 		return false
 	}
@@ -106,8 +106,8 @@ func (s setting) below(value any, least string) bool {
 }
 
 // above reports whether an integer exceeds its maximum.
-func (s setting) above(value any, most string) bool {
-	limit, err := s.parse(most)
+func (s setting) above(value any, maximum string) bool {
+	limit, err := s.parse(maximum)
 	if err != nil {
 		return false
 	}

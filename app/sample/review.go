@@ -132,7 +132,7 @@ func autoCheck(_ context.Context, a article) (article, error) {
 }
 
 func humanReview(ctx context.Context, a article) (article, error) {
-	said, err := review.Ask(ctx, question{
+	reply, err := review.Ask(ctx, question{
 		Reason: "Content ready for review", Draft: a.Draft, Warnings: append([]string{}, a.Warnings...),
 		SuggestedActions: []suggestedAction{
 			{ID: "approve", Label: "Approve & publish", Action: approve, IsPrimary: true},
@@ -143,14 +143,14 @@ func humanReview(ctx context.Context, a article) (article, error) {
 	if err != nil {
 		return a, err
 	}
-	a.Verdict = said
+	a.Verdict = reply
 	switch {
-	case said.Action == reject:
+	case reply.Action == reject:
 		a.Rejected = "the reviewer did not want it"
-		if said.Feedback != "" {
-			a.Rejected = said.Feedback
+		if reply.Feedback != "" {
+			a.Rejected = reply.Feedback
 		}
-	case said.Action == revise && a.Revisions >= maxRevisions:
+	case reply.Action == revise && a.Revisions >= maxRevisions:
 		a.Rejected = fmt.Sprintf("it was still not right after %d revisions", maxRevisions)
 	}
 	return a, nil

@@ -79,8 +79,8 @@ func (o action) checkVerb(answer json.RawMessage) error {
 	}
 	word := o.base[0] // the other members, such as the time, may differ
 	members, _ := rawMembers(answer)
-	if said := get(members, word.name); string(said) != string(word.value) {
-		return fmt.Errorf("%s is %s, not %s: go back and choose another action", word.name, firstNonEmpty(string(said), "missing"), word.value)
+	if reply := get(members, word.name); string(reply) != string(word.value) {
+		return fmt.Errorf("%s is %s, not %s: go back and choose another action", word.name, firstNonEmpty(string(reply), "missing"), word.value)
 	}
 	return nil
 }
@@ -94,33 +94,33 @@ func actionsOf(r api.Request, now time.Time) []action {
 	if r.Activity != nil && r.Activity.IneligibleReason != "" {
 		return nil
 	}
-	offers := decisionActions(r, now)
+	available := decisionActions(r, now)
 	if r.Activity != nil && slices.Contains(r.Activity.Verbs, client.ActionEscalate) {
-		offers = slices.DeleteFunc(offers, func(o action) bool { return o.verb == verbEscalate })
-		offers = append(offers, action{verb: verbEscalate, act: client.ActionEscalate, reason: "reason"})
+		available = slices.DeleteFunc(available, func(o action) bool { return o.verb == verbEscalate })
+		available = append(available, action{verb: verbEscalate, act: client.ActionEscalate, reason: "reason"})
 	}
-	return offers
+	return available
 }
 
 func decisionActions(r api.Request, now time.Time) []action {
 	s := parseSchema(r.AnswerSchema)
-	asked, isApproval := approvalOf(r)
-	var offers []action
+	approval, isApproval := approvalOf(r)
+	var available []action
 	if IsHold(r) {
-		offers = append(offers, action{verb: verbApprove})
+		available = append(available, action{verb: verbApprove})
 	}
 	for _, v := range []verb{verbApprove, verbReject, verbEscalate} {
 		if base := s.answerFor(v, now); base != nil {
-			offers = append(offers, action{verb: v, base: base, reason: s.reasonField(v)})
+			available = append(available, action{verb: v, base: base, reason: s.reasonField(v)})
 		}
-		if v == verbApprove && isApproval && len(offers) == 1 && !asked.Fixed && argsOf(r) != nil && s.property("args") != nil {
-			offers = append(offers, action{verb: verbApproveEdited, base: offers[0].base})
+		if v == verbApprove && isApproval && len(available) == 1 && !approval.Fixed && argsOf(r) != nil && s.property("args") != nil {
+			available = append(available, action{verb: verbApproveEdited, base: available[0].base})
 		}
 	}
-	if !isApproval || len(offers) == 0 { // the server fills in the rest of an approval
-		offers = append(offers, action{verb: verbAnswer})
+	if !isApproval || len(available) == 0 { // the server fills in the rest of an approval
+		available = append(available, action{verb: verbAnswer})
 	}
-	return slices.DeleteFunc(offers, func(o action) bool { return !isAllowed(r, o.verb, isApproval) })
+	return slices.DeleteFunc(available, func(o action) bool { return !isAllowed(r, o.verb, isApproval) })
 }
 
 // serverVerbs are the names under which the server allows a verb for an action. Every answer to
@@ -153,14 +153,14 @@ func (s formSchema) answerFor(v verb, now time.Time) []rawMember {
 	if types, _ := s.propertySchema(s.property("approved")).types(); v == verbEscalate || len(types) != 1 || types[0] != "boolean" {
 		return nil
 	}
-	said := []rawMember{{"approved", json.RawMessage("false")}}
+	members := []rawMember{{"approved", json.RawMessage("false")}}
 	if v == verbApprove {
-		said[0].value = json.RawMessage("true")
+		members[0].value = json.RawMessage("true")
 	}
 	if s.property("approvedAt") != nil { // a gate requires the time
-		said = append(said, rawMember{"approvedAt", jsonString(now.UTC().Format(time.RFC3339))})
+		members = append(members, rawMember{"approvedAt", jsonString(now.UTC().Format(time.RFC3339))})
 	}
-	return said
+	return members
 }
 
 // reasonField returns the member for a reason. No reason is asked for an approval.

@@ -124,22 +124,22 @@ func FetchUpTo[Item any](ctx context.Context, list func(context.Context, client.
 // fetchPoll requests the list and the open request.
 func fetchPoll(ctx context.Context, config Config, ask pollRequest) pollResult {
 	page, err := FetchUpTo(ctx, config.Server.Requests, client.Query{State: "pending", Kind: config.Kind, Limit: config.Limit})
-	said := pollResult{seq: ask.seq, items: page.Items, more: page.Next != "", err: err}
+	result := pollResult{seq: ask.seq, items: page.Items, more: page.Next != "", err: err}
 	if err == nil && ask.me {
 		if me, err := config.Server.Me(ctx); err == nil { // otherwise the name is not shown
-			said.me = &me
+			result.me = &me
 		}
 	}
 	if err != nil || ask.open == "" {
-		return said
+		return result
 	}
 	r, err := config.Server.Request(ctx, ask.open)
 	if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Status == http.StatusNotFound {
-		said.openErr = err
+		result.openErr = err
 	} else if err != nil {
-		said.err = err
+		result.err = err
 	} else {
-		said.open = &r
+		result.open = &r
 	}
-	return said
+	return result
 }

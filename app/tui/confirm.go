@@ -41,8 +41,8 @@ const (
 // decide.
 const confirmKey = "y"
 
-func (m *model) confirm(d *detailScreen, form *formScreen, o action, said json.RawMessage) *confirmScreen {
-	return &confirmScreen{d: d, form: form, action: o, decide: api.Decide{ResumeID: m.config.NewID(), Answer: said, Shown: d.r.Shown}}
+func (m *model) confirm(d *detailScreen, form *formScreen, o action, reply json.RawMessage) *confirmScreen {
+	return &confirmScreen{d: d, form: form, action: o, decide: api.Decide{ResumeID: m.config.NewID(), Answer: reply, Shown: d.r.Shown}}
 }
 
 func (c *confirmScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
@@ -130,7 +130,7 @@ func (c *confirmScreen) warnings() (texts []string) {
 	if c.d.foldedCount() > 0 {
 		texts = append(texts, fmt.Sprintf("You have not seen all of the request: %s folded (o unfolds).", countOf(c.d.foldedCount(), "value")))
 	}
-	if asked, ok := approvalOf(c.d.r); ok && !digestMatches(asked) {
+	if approval, ok := approvalOf(c.d.r); ok && !digestMatches(approval) {
 		texts = append(texts, "The action's digest does not match the arguments.")
 	}
 	return texts
@@ -143,11 +143,11 @@ func (c *confirmScreen) addApproval(s *renderer) {
 		s.json(c.d.r.Data)
 		s.blank()
 	}
-	asked, ok := approvalOf(c.d.r)
+	approval, ok := approvalOf(c.d.r)
 	if !ok || c.action.verb != verbApprove {
 		return
 	}
-	s.add(nil, nil, append(ownText("If you approve, this is executed: ", styleNormal), cells(asked.Action, modeLine, styleStrong)...))
+	s.add(nil, nil, append(ownText("If you approve, this is executed: ", styleNormal), cells(approval.Action, modeLine, styleStrong)...))
 	if args := argsOf(c.d.r); args != nil {
 		s.expanded = c.d.expanded
 		s.json(args)
@@ -173,10 +173,10 @@ func (c *confirmScreen) addChanges(s *renderer) {
 			s.addChange("is", value)
 		}
 	}
-	asked, _ := approvalOf(c.d.r)
+	approval, _ := approvalOf(c.d.r)
 	var decision fermata.Decision
 	if json.Unmarshal(c.decide.Answer, &decision) == nil {
-		if digest, err := asked.ApprovedDigest(decision); err == nil {
+		if digest, err := approval.ApprovedDigest(decision); err == nil {
 			s.row("action", digest)
 		}
 	}
@@ -212,9 +212,9 @@ func (m *model) handleSent(result sendResult) tea.Cmd {
 	if result.err == nil || errors.Is(result.err, client.ErrPending) {
 		m.dropDrafts(c.d.r.ID)
 		m.stack = nil
-		text, settled := outcomeText(result.outcome, c.d.r)
+		text, closed := outcomeText(result.outcome, c.d.r)
 		m.notice = notice{text: verbs[c.action.verb].done + ". " + text}
-		if settled {
+		if closed {
 			m.list.markClosed(c.d.r.ID, m.now)
 		}
 		return m.poll()
@@ -265,7 +265,7 @@ func (m *model) dropDrafts(id string) {
 
 // outcomeText describes the outcome, and reports whether the request is closed: other votes may be
 // required.
-func outcomeText(outcome fermata.Outcome, r api.Request) (text string, settled bool) {
+func outcomeText(outcome fermata.Outcome, r api.Request) (text string, closed bool) {
 	switch o := outcome.(type) {
 	case fermata.Completed:
 		return r.StateKey + " completed: " + firstNonEmpty(o.Content, string(o.Output)), true

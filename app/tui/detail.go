@@ -29,10 +29,10 @@ type detailScreen struct {
 }
 
 // applyPoll processes news about the request.
-func (d *detailScreen) applyPoll(news pollResult, now time.Time) {
-	latest := news.open
+func (d *detailScreen) applyPoll(result pollResult, now time.Time) {
+	latest := result.open
 	switch {
-	case news.openErr != nil:
+	case result.openErr != nil:
 		d.frozen = "The server no longer knows this request."
 	case latest == nil || latest.ID != d.r.ID: // it was opened after the poll was sent
 	case !d.known:
@@ -115,15 +115,15 @@ func (d *detailScreen) title(m *model) []cell {
 	if !d.updated.IsZero() {
 		title = append(title, ownText(" · updated "+d.updated.Format(time.TimeOnly), styleStrong)...)
 	}
-	rest, soon := timeLeft(d.r.Deadline, m.now)
+	rest, urgent := timeLeft(d.r.Deadline, m.now)
 	if rest == "" || d.r.State != statePending {
 		return title
 	}
-	look := styleNormal
-	if soon {
-		rest, look = "! "+rest, styleStrong
+	style := styleNormal
+	if urgent {
+		rest, style = "! "+rest, styleStrong
 	}
-	return append(append(title, ownText(" · ", styleFaint)...), ownText(rest, look)...)
+	return append(append(title, ownText(" · ", styleFaint)...), ownText(rest, style)...)
 }
 
 func (d *detailScreen) hints(m *model) []hint {
@@ -200,23 +200,23 @@ func (d *detailScreen) describe(m *model, width int) *renderer {
 
 // addQuestion renders the question.
 func (d *detailScreen) addQuestion(s *renderer) {
-	asked, ok := approvalOf(d.r)
+	approval, ok := approvalOf(d.r)
 	if !ok {
 		s.heading("Question")
 		s.json(d.r.Data)
 		return
 	}
-	s.rowOf("action", cells(asked.Action, modeLine, styleStrong))
+	s.rowOf("action", cells(approval.Action, modeLine, styleStrong))
 	edited := d.r.Activity != nil && d.r.Activity.Edit != nil
-	if asked.Summary != "" && !edited {
-		s.row("summary", asked.Summary)
+	if approval.Summary != "" && !edited {
+		s.row("summary", approval.Summary)
 	}
-	if asked.Rule != "" || asked.Reason != "" {
-		s.row("reason", reasonText(asked))
+	if approval.Rule != "" || approval.Reason != "" {
+		s.row("reason", reasonText(approval))
 	}
 	s.blank()
 	heading := "Arguments, exactly as requested"
-	if asked.Fixed {
+	if approval.Fixed {
 		heading += " (they cannot be edited)"
 	}
 	if edited {
@@ -226,16 +226,16 @@ func (d *detailScreen) addQuestion(s *renderer) {
 		s.blank()
 	}
 	s.heading(heading)
-	if asked.Summary != "" && edited { // the summary is about these
-		s.row("summary", asked.Summary)
+	if approval.Summary != "" && edited { // the summary is about these
+		s.row("summary", approval.Summary)
 	}
-	if asked.Args == nil {
+	if approval.Args == nil {
 		s.sentence("  none")
 	} else {
-		s.json(asked.Args)
+		s.json(approval.Args)
 	}
 	d.addOtherMembers(s)
-	if !digestMatches(asked) {
+	if !digestMatches(approval) {
 		s.add(ownText("! ", styleStrong), spaces(2), ownText("The action's digest does not match these arguments. Do not approve this.", styleStrong))
 	}
 }
@@ -255,14 +255,14 @@ func (d *detailScreen) addOtherMembers(s *renderer) {
 	s.json(writeObject(members))
 }
 
-func reasonText(asked fermata.ApprovalRequest) string {
+func reasonText(approval fermata.ApprovalRequest) string {
 	switch {
-	case asked.Rule == "":
-		return asked.Reason
-	case asked.Reason == "":
-		return "rule " + asked.Rule
+	case approval.Rule == "":
+		return approval.Reason
+	case approval.Reason == "":
+		return "rule " + approval.Rule
 	}
-	return "rule " + asked.Rule + ": " + asked.Reason
+	return "rule " + approval.Rule + ": " + approval.Reason
 }
 
 // addActivity renders what people did with the request.
@@ -271,7 +271,7 @@ func (d *detailScreen) addActivity(s *renderer, now time.Time) {
 	if activity == nil {
 		return
 	}
-	said := func(label string, by api.Stamp, text string) { s.row(label, by.By+" "+clockOf(by.At, now)+": "+text) }
+	texts := func(label string, by api.Stamp, text string) { s.row(label, by.By+" "+clockOf(by.At, now)+": "+text) }
 	for _, fact := range []struct{ label, text string }{
 		{"from", activity.Requester}, {"rules", strings.Join(activity.Rules, ", ")}, {"reason", activity.Reason}, {"sign-in", activity.MinAuth}, {"progress", activity.Progress},
 	} {
@@ -286,15 +286,15 @@ func (d *detailScreen) addActivity(s *renderer, now time.Time) {
 		s.row("claimed", activity.Claim.By+" "+clockOf(activity.Claim.At, now))
 	}
 	for _, v := range activity.Votes {
-		said("vote", v.Stamp, v.Verb+" "+v.Reason)
+		texts("vote", v.Stamp, v.Verb+" "+v.Reason)
 	}
 	for _, c := range activity.Comments {
-		said("comment", c.Stamp, c.Text)
+		texts("comment", c.Stamp, c.Text)
 	}
 	for _, q := range activity.Clarifications {
-		said("question", q.Stamp, q.Text)
+		texts("question", q.Stamp, q.Text)
 		if q.Reply != nil {
-			said("reply", q.Reply.Stamp, q.Reply.Text)
+			texts("reply", q.Reply.Stamp, q.Reply.Text)
 		}
 	}
 }

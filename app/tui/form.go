@@ -56,8 +56,8 @@ func fieldsOf(d *detailScreen, o action) []*field {
 	case o.act != "":
 		return []*field{{name: o.reason, kind: textField, required: true, selected: unset}}
 	case o.verb == verbApproveEdited:
-		asked, _ := approvalOf(d.r)
-		return argFields(parseSchema(asked.ArgsSchema), argsOf(d.r))
+		approval, _ := approvalOf(d.r)
+		return argFields(parseSchema(approval.ArgsSchema), argsOf(d.r))
 	case IsHold(d.r):
 		return argFields(s, d.r.Data)
 	case o.reason != "" && s.check(writeObject(append(o.base[:len(o.base):len(o.base)], rawMember{o.reason, json.RawMessage(`"x"`)}))) == nil:
@@ -180,18 +180,18 @@ func (f *formScreen) review(m *model) {
 			f.action = o
 		}
 	}
-	said, err := f.buildAnswer(value)
+	reply, err := f.buildAnswer(value)
 	if err == nil {
-		err = f.action.checkVerb(said) //mutate:form-matches-choice
+		err = f.action.checkVerb(reply) //mutate:form-matches-choice
 	}
 	if err == nil && f.action.act == "" {
-		err = parseSchema(f.d.r.AnswerSchema).check(said)
+		err = parseSchema(f.d.r.AnswerSchema).check(reply)
 	}
 	if err != nil {
 		f.err = err.Error()
 		return
 	}
-	m.push(m.confirm(f.d, f, f.action, said))
+	m.push(m.confirm(f.d, f, f.action, reply))
 }
 
 // read reads all fields, and moves to the first invalid one.
@@ -223,11 +223,11 @@ func (f *formScreen) buildAnswer(values []rawMember) (json.RawMessage, error) {
 		if whole {
 			args = values[0].value
 		}
-		asked, _ := approvalOf(f.d.r)
+		approval, _ := approvalOf(f.d.r)
 		if !f.isTouched() {
 			return nil, fmt.Errorf("nothing was edited: go back and use %s", verbs[verbApprove].label)
 		}
-		return writeObject(append(f.action.base[:len(f.action.base):len(f.action.base)], rawMember{"args", args})), validate(asked.ArgsSchema, args)
+		return writeObject(append(f.action.base[:len(f.action.base):len(f.action.base)], rawMember{"args", args})), validate(approval.ArgsSchema, args)
 	case whole:
 		return values[0].value, nil
 	case len(f.fields) == 1 && f.fields[0].name == f.action.reason:

@@ -84,14 +84,14 @@ func (b *harness) resize(width, height int) {
 
 // poll answers the last poll.
 func (b *harness) poll(items ...api.Request) {
-	news := pollResult{seq: b.m.pollSeq, items: items, me: &api.Me{Principal: "ann", Account: "acme"}}
+	result := pollResult{seq: b.m.pollSeq, items: items, me: &api.Me{Principal: "ann", Account: "acme"}}
 	for i := range items {
 		if d := b.m.openDetail(); d != nil && d.r.ID == items[i].ID {
-			news.open = &items[i]
+			result.open = &items[i]
 		}
 	}
 	b.items = items
-	b.update(news)
+	b.update(result)
 }
 
 func (b *harness) advance(d time.Duration) {

@@ -40,23 +40,23 @@ func (m *model) render() string {
 	s.body(m, m.width, m.height-3-len(note)-maxHints)
 	height := m.height - 3 - len(note) - len(hintLines(s.hints(m), m.width))
 	body := s.body(m, m.width, height)
-	feet := append(note, hintLines(s.hints(m), m.width)...)
+	footer := append(note, hintLines(s.hints(m), m.width)...)
 	lines := append([]string{m.headLine(s), rule(m.width)}, body[:min(len(body), height)]...)
-	for len(lines)+1+len(feet) < m.height {
+	for len(lines)+1+len(footer) < m.height {
 		lines = append(lines, "")
 	}
-	return strings.Join(append(append(lines, rule(m.width)), feet...), "\n")
+	return strings.Join(append(append(lines, rule(m.width)), footer...), "\n")
 }
 
 func (m *model) tooSmall() bool { return m.width < minWidth || m.height < minHeight }
 
 func (m *model) tooSmallText() string {
 	lines := wrap(cells("The window is too small.", modeLine, styleNormal), m.width)
-	said := make([]string, min(len(lines), max(m.height, 1)))
-	for i := range said {
-		said[i] = draw(lines[i])
+	texts := make([]string, min(len(lines), max(m.height, 1)))
+	for i := range texts {
+		texts[i] = draw(lines[i])
 	}
-	return strings.Join(said, "\n")
+	return strings.Join(texts, "\n")
 }
 
 func rule(width int) string { return faintStyle.Render(strings.Repeat("─", width)) }

@@ -261,9 +261,9 @@ func rowLines(m *model, r row, here bool, width int) []string {
 	if here {
 		mark, look = "▌ ", styleStrong
 	}
-	rest, soon := timeLeft(r.r.Deadline, m.now)
+	rest, urgent := timeLeft(r.r.Deadline, m.now)
 	style := faintStyle
-	if soon {
+	if urgent {
 		rest, style = "! "+rest, warnStyle
 	}
 	if !r.closedAt.IsZero() {

@@ -135,18 +135,18 @@ func (m *model) poll() tea.Cmd {
 }
 
 // applyPoll processes a poll: the list changes, the open request only gets a notice.
-func (m *model) applyPoll(news pollResult) tea.Cmd {
-	if news.seq != m.pollSeq {
+func (m *model) applyPoll(result pollResult) tea.Cmd {
+	if result.seq != m.pollSeq {
 		return nil
 	}
-	pause := m.conn.update(news.err, m.now, m.config.Poll)
-	if news.me != nil {
-		m.me = firstNonEmpty(news.me.Name, news.me.Principal) + " (" + news.me.Account + ")"
+	pause := m.conn.update(result.err, m.now, m.config.Poll)
+	if result.me != nil {
+		m.me = firstNonEmpty(result.me.Name, result.me.Principal) + " (" + result.me.Account + ")"
 	}
-	if news.err == nil {
-		m.list.update(news.items, news.more, m.now)
+	if result.err == nil {
+		m.list.update(result.items, result.more, m.now)
 		if d := m.openDetail(); d != nil {
-			d.applyPoll(news, m.now)
+			d.applyPoll(result, m.now)
 		}
 	}
 	return tea.Batch(m.calls.after(pause, pollDue{m.pollSeq}), m.reportView())

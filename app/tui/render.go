@@ -52,7 +52,7 @@ func (s *renderer) heading(text string) { s.add(nil, nil, ownText(text, styleStr
 func (s *renderer) sentence(text string) { s.add(nil, nil, ownText(text, styleNormal)) }
 
 // ownText returns a text of the program as cells.
-func ownText(text string, look cellStyle) []cell { return cells(text, modeLine, look) }
+func ownText(text string, style cellStyle) []cell { return cells(text, modeLine, style) }
 
 func spaces(n int) []cell { return ownText(strings.Repeat(" ", max(n, 0)), styleNormal) }
 

@@ -47,10 +47,10 @@ const (
 const maxMarks = 3
 
 // cells sanitizes a text.
-func cells(text string, how escapeMode, look cellStyle) []cell {
+func cells(text string, how escapeMode, style cellStyle) []cell {
 	out := make([]cell, 0, len(text)+2)
 	if how == modeQuoted {
-		out = append(out, cell{`"`, 1, look})
+		out = append(out, cell{`"`, 1, style})
 	}
 	marks := maxMarks // there is no character for a mark yet
 	for i := 0; i < len(text); {
@@ -64,20 +64,20 @@ func cells(text string, how escapeMode, look cellStyle) []cell {
 		case r == utf8.RuneError && size == 1:
 			out = append(out, escape(fmt.Sprintf(`\x%02x`, text[i])))
 		case r == '\\' && (how == modeQuoted || startsEscape(text[i:])):
-			out = append(out, cell{`\\`, 2, look})
+			out = append(out, cell{`\\`, 2, style})
 		case r == '"' && how == modeQuoted:
-			out = append(out, cell{`\"`, 2, look})
+			out = append(out, cell{`\"`, 2, style})
 		case r == '\t' && how == modeBlock:
 			out = append(out, cell{"→   ", 4, styleFaint})
 		case sanitize.IsHidden(r) || marks > maxMarks:
 			out = append(out, escape(sanitize.Escape(r)))
 		default:
-			out = append(out, cell{text[i : i+size], widthOf(r), look})
+			out = append(out, cell{text[i : i+size], widthOf(r), style})
 		}
 		i += size
 	}
 	if how == modeQuoted {
-		out = append(out, cell{`"`, 1, look})
+		out = append(out, cell{`"`, 1, style})
 	}
 	return out
 }

@@ -15,11 +15,11 @@ const statePending = "pending"
 
 // approvalOf returns the approval question of a request; false if it is another kind.
 func approvalOf(r api.Request) (fermata.ApprovalRequest, bool) {
-	var asked fermata.ApprovalRequest
-	if r.Kind != fermata.Approval.Name() || json.Unmarshal(r.Data, &asked) != nil || asked.Action == "" {
-		return asked, false
+	var approval fermata.ApprovalRequest
+	if r.Kind != fermata.Approval.Name() || json.Unmarshal(r.Data, &approval) != nil || approval.Action == "" {
+		return approval, false
 	}
-	return asked, true
+	return approval, true
 }
 
 // argsOf returns the arguments that a plain approval approves: the requested ones, or those that a
@@ -28,18 +28,18 @@ func argsOf(r api.Request) json.RawMessage {
 	if r.Activity != nil && r.Activity.Edit != nil {
 		return r.Activity.Edit.Args
 	}
-	asked, _ := approvalOf(r)
-	return asked.Args
+	approval, _ := approvalOf(r)
+	return approval.Args
 }
 
 // digestMatches reports whether the digest in an approval question matches its action and
 // arguments.
-func digestMatches(asked fermata.ApprovalRequest) bool {
-	if asked.Args == nil {
+func digestMatches(approval fermata.ApprovalRequest) bool {
+	if approval.Args == nil {
 		return false
 	}
-	digest, err := asked.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: asked.Args})
-	return err == nil && digest == asked.Digest
+	digest, err := approval.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: approval.Args})
+	return err == nil && digest == approval.Digest
 }
 
 // summaryFields are the members of a question that can serve as a summary, the best first.
@@ -55,14 +55,14 @@ func Summary(r api.Request) string {
 }
 
 func summaryField(r api.Request) string {
-	if asked, ok := approvalOf(r); ok {
+	if approval, ok := approvalOf(r); ok {
 		if r.Activity != nil && r.Activity.Edit != nil { // the summary is about other arguments
-			return asked.Action + " (edited) " + string(argsOf(r))
+			return approval.Action + " (edited) " + string(argsOf(r))
 		}
-		if asked.Summary != "" {
-			return asked.Action + ": " + asked.Summary
+		if approval.Summary != "" {
+			return approval.Action + ": " + approval.Summary
 		}
-		return asked.Action + " " + string(asked.Args)
+		return approval.Action + " " + string(approval.Args)
 	}
 	if at, ok := heldAt(r); ok {
 		return "held " + at.ID + " " + at.SubID + ": " + string(r.Data)
@@ -82,18 +82,18 @@ func summaryField(r api.Request) string {
 
 // extraFields returns the short members other than the summary: they distinguish requests with the
 // same summary.
-func extraFields(members []rawMember, teller string) string {
-	var said []string
+func extraFields(members []rawMember, summaryName string) string {
+	var texts []string
 	for _, m := range members {
-		if m.name == teller || len(m.value) > 40 || strings.ContainsAny(string(m.value), "{[") {
+		if m.name == summaryName || len(m.value) > 40 || strings.ContainsAny(string(m.value), "{[") {
 			continue
 		}
-		said = append(said, m.name+": "+string(m.value))
+		texts = append(texts, m.name+": "+string(m.value))
 	}
-	if len(said) == 0 {
+	if len(texts) == 0 {
 		return ""
 	}
-	return " (" + strings.Join(said, ", ") + ")"
+	return " (" + strings.Join(texts, ", ") + ")"
 }
 
 // matches reports whether a list row contains the words of the filter.

@@ -47,7 +47,7 @@ func clockOf(t, now time.Time) string {
 const urgentBelow = 15 * time.Minute
 
 // timeLeft formats the time until the deadline, and reports whether it is short.
-func timeLeft(deadline *time.Time, now time.Time) (text string, soon bool) {
+func timeLeft(deadline *time.Time, now time.Time) (text string, urgent bool) {
 	if deadline == nil {
 		return "", false
 	}

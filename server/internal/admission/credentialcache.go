@@ -41,7 +41,7 @@ func (h *credentialCache) Remember(c CredentialHash, account string) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if was, ok := h.current[c]; ok && was != account {
+	if previous, ok := h.current[c]; ok && previous != account {
 		account = anonymousAccount
 	}
 	h.put(c, account)

@@ -90,16 +90,16 @@ func (g *FairScheduler) mayQueue(c *accountQueue) bool {
 	if g.waiting < max(1, g.capacity/normalQueue) {
 		return true
 	}
-	most := c
+	longest := c
 	for _, q := range g.queue {
-		if len(q.waiting) > len(most.waiting) {
-			most = q
+		if len(q.waiting) > len(longest.waiting) {
+			longest = q
 		}
 	}
-	if most == c {
+	if longest == c {
 		return false
 	}
-	g.dequeue(most, 0, false)
+	g.dequeue(longest, 0, false)
 	return true
 }
 
@@ -138,17 +138,17 @@ func (g *FairScheduler) take(c *accountQueue, now time.Time) {
 
 func (g *FairScheduler) giveBack(c *accountQueue) { g.adjust(c, -1) }
 
-func (g *FairScheduler) adjust(c *accountQueue, places int) {
+func (g *FairScheduler) adjust(c *accountQueue, delta int) {
 	if c.inUse == 0 {
 		g.activeAccounts++
 	}
-	c.inUse += places
-	g.inUse += places
+	c.inUse += delta
+	g.inUse += delta
 	if c.inUse == 0 {
 		g.activeAccounts--
 	}
 	if c.overloaded {
-		g.inUseOverloaded += places
+		g.inUseOverloaded += delta
 	}
 }
 

@@ -45,16 +45,16 @@ func MaxHeavyReads() int { return max(2, runtime.GOMAXPROCS(0)/2) }
 
 // Acquire waits for a read permit for an account and returns the function that releases it. Without
 // a permit it returns after how long a retry makes sense.
-func (t *HeavyReadLimiter) Acquire(ctx context.Context, account string) (done func(), again time.Duration) {
+func (t *HeavyReadLimiter) Acquire(ctx context.Context, account string) (done func(), retryAfter time.Duration) {
 	w := &heavyReadWaiter{account, make(chan struct{})}
 	if !t.enqueue(w) {
 		return nil, heavyReadWait
 	}
-	patience := time.NewTimer(heavyReadWait)
-	defer patience.Stop()
+	timer := time.NewTimer(heavyReadWait)
+	defer timer.Stop()
 	select {
 	case <-w.granted:
-	case <-patience.C:
+	case <-timer.C:
 	case <-ctx.Done():
 	}
 	t.mu.Lock()

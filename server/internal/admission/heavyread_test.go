@@ -16,9 +16,9 @@ func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
 		take := func(account string, took time.Duration) (waited time.Duration) {
 			t.Helper()
 			came := time.Now()
-			done, again := turns.Acquire(t.Context(), account)
+			done, retryAfter := turns.Acquire(t.Context(), account)
 			if done == nil {
-				t.Fatalf("%s gets no permit, and should retry after %s", account, again)
+				t.Fatalf("%s gets no permit, and should retry after %s", account, retryAfter)
 			}
 			waited = time.Since(came)
 			time.Sleep(took)
@@ -27,8 +27,8 @@ func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
 		}
 		refused := func(account string, want time.Duration) {
 			t.Helper()
-			if done, again := turns.Acquire(t.Context(), account); done != nil || again != want {
-				t.Fatalf("it was not paused; retry after %s", again)
+			if done, retryAfter := turns.Acquire(t.Context(), account); done != nil || retryAfter != want {
+				t.Fatalf("it was not paused; retry after %s", retryAfter)
 			}
 			time.Sleep(want)
 		}
@@ -39,9 +39,9 @@ func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
 		}
 		began, turned := time.Now(), time.Duration(0)
 		for time.Since(began) < time.Hour { // and continues
-			done, again := turns.Acquire(t.Context(), "acme")
+			done, retryAfter := turns.Acquire(t.Context(), "acme")
 			if done == nil {
-				time.Sleep(again)
+				time.Sleep(retryAfter)
 				continue
 			}
 			time.Sleep(time.Second)

@@ -126,10 +126,10 @@ func (l *IdleConnLimiter) markIdle(g *trackedConn) {
 	b := l.queueOf(g)
 	g.idleSince = time.Now()
 	g.element = b.conns.PushBack(g)
-	over, known := b.evict(g.idleSince), g.known // as all in this queue
+	evicted, known := b.evict(g.idleSince), g.known // as all in this queue
 	l.mu.Unlock()
-	if over != nil { // closing may block; do it outside the lock
-		_ = over.Conn.Close()
+	if evicted != nil { // closing may block; do it outside the lock
+		_ = evicted.Conn.Close()
 		l.onEvict(known)
 	}
 }

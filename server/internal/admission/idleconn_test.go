@@ -25,8 +25,8 @@ func TestIdleQueue_RecentlyIdleConnectionStays(t *testing.T) {
 			g.element = b.conns.PushBack(g)
 		}
 		first := b.conns.Front().Value.(*trackedConn)
-		if over := b.evict(now); (over != nil) != c.goes || over != nil && over != first {
-			t.Errorf("%d that are idle for %v: %+v is evicted", c.guests, c.age, over)
+		if evicted := b.evict(now); (evicted != nil) != c.goes || evicted != nil && evicted != first {
+			t.Errorf("%d that are idle for %v: %+v is evicted", c.guests, c.age, evicted)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (r *QuotaCache) Take(account string, now time.Time) bool {
 }
 
 // Join returns the running count of an account, or begins one.
-func (r *QuotaCache) Join(account string) (l *QuotaCount, mine bool) {
+func (r *QuotaCache) Join(account string) (l *QuotaCount, owner bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l := r.counts[account]; l != nil {
@@ -78,13 +78,13 @@ func (r *QuotaCache) Finish(account string, l *QuotaCount, more int, err error, 
 		return
 	}
 	if r.accounts == nil || len(r.accounts) >= quotaCacheSize {
-		kept := make(map[string]quota)
+		cached := make(map[string]quota)
 		for account, left := range r.accounts {
 			if now.Before(left.expires) {
-				kept[account] = left
+				cached[account] = left
 			}
 		}
-		r.accounts = kept
+		r.accounts = cached
 	}
 	r.accounts[account] = quota{remaining: max(more/quotaShare, min(more-1, l.waiting)), expires: now.Add(quotaTTL)}
 }

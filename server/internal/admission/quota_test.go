@@ -60,16 +60,16 @@ func TestQuotaCache_DropsExpiredEntries(t *testing.T) {
 func TestQuotaCache_ConcurrentCallersShareOneCount(t *testing.T) {
 	var r QuotaCache
 	now := time.Unix(1_000_000, 0)
-	l, mine := r.Join("acme")
-	if !mine {
+	l, owner := r.Join("acme")
+	if !owner {
 		t.Fatal("no count is running, and it is not mine")
 	}
 	for range 5 {
-		if other, mine := r.Join("acme"); mine || other != l {
+		if other, owner := r.Join("acme"); owner || other != l {
 			t.Error("two counts run at once")
 		}
 	}
-	if _, mine := r.Join("other"); !mine {
+	if _, owner := r.Join("other"); !owner {
 		t.Error("an account waits for the count of another")
 	}
 	r.Finish("acme", l, 4, nil, now)
@@ -83,7 +83,7 @@ func TestQuotaCache_ConcurrentCallersShareOneCount(t *testing.T) {
 	if got != 3 {
 		t.Errorf("there were 4 left, and %d besides the one that counted", got)
 	}
-	if _, mine := r.Join("acme"); !mine {
+	if _, owner := r.Join("acme"); !owner {
 		t.Error("a finished count is waited for")
 	}
 }

@@ -86,8 +86,8 @@ const (
 // Acquire returns a permit for a request of an account, perhaps after waiting. It returns false if
 // there is none, or if ctx ends.
 func (g *FairScheduler) Acquire(ctx context.Context, account string) (*Permit, bool) {
-	c, w, patience := g.tryAcquire(account, time.Now())
-	if w != nil && !g.wait(ctx, c, w, patience) || c == nil {
+	c, w, maxWait := g.tryAcquire(account, time.Now())
+	if w != nil && !g.wait(ctx, c, w, maxWait) || c == nil {
 		return nil, false
 	}
 	l := &Permit{scheduler: g, account: c, duration: g.permitDuration(c)}
@@ -96,7 +96,7 @@ func (g *FairScheduler) Acquire(ctx context.Context, account string) (*Permit, b
 }
 
 // tryAcquire takes a permit, or queues the request, or rejects it: then it returns no account.
-func (g *FairScheduler) tryAcquire(account string, now time.Time) (c *accountQueue, w *queuedRequest, patience time.Duration) {
+func (g *FairScheduler) tryAcquire(account string, now time.Time) (c *accountQueue, w *queuedRequest, maxWait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c = g.accountOf(account, now)
@@ -115,9 +115,9 @@ func (g *FairScheduler) tryAcquire(account string, now time.Time) (c *accountQue
 		return c, nil, 0
 	}
 	c.lastShortage = now
-	patience, part := normalWait, normalQueue
+	maxWait, part := normalWait, normalQueue
 	if c.overloaded {
-		patience, part = overloadedWait, overloadedQueue
+		maxWait, part = overloadedWait, overloadedQueue
 	}
 	if len(c.waiting) >= max(1, g.capacity/part) || !g.mayQueue(c) {
 		return nil, nil, 0
@@ -129,12 +129,12 @@ func (g *FairScheduler) tryAcquire(account string, now time.Time) (c *accountQue
 	w = &queuedRequest{arrived: now, admitted: make(chan bool, 1)}
 	c.waiting = append(c.waiting, w)
 	g.waiting++
-	return c, w, patience
+	return c, w, maxWait
 }
 
 // wait blocks until a queued request is admitted, rejected or cancelled.
-func (g *FairScheduler) wait(ctx context.Context, c *accountQueue, w *queuedRequest, patience time.Duration) (in bool) {
-	timer := time.NewTimer(patience)
+func (g *FairScheduler) wait(ctx context.Context, c *accountQueue, w *queuedRequest, maxWait time.Duration) (in bool) {
+	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {
 	case in := <-w.admitted:

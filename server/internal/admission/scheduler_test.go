@@ -96,7 +96,7 @@ func (g *schedulerTest) overload(leave []func()) (rest []func()) {
 	if !g.isOverloaded() {
 		g.Fatal("it is not overloaded")
 	}
-	for working, _ := g.Load(); working < g.capacity; working++ {
+	for inUse, _ := g.Load(); inUse < g.capacity; inUse++ {
 		l, _ := g.acquire(g.Context())
 		leave = append(leave, l)
 	}
@@ -205,8 +205,8 @@ func TestScheduler_CancelledRequestGetsNoPermit(t *testing.T) {
 			g.Errorf("%+v", got)
 		}
 		leave[0]()
-		if working, waiting := g.Load(); working != 0 || waiting != 0 {
-			g.Errorf("%d have a permit and %d wait", working, waiting)
+		if inUse, waiting := g.Load(); inUse != 0 || waiting != 0 {
+			g.Errorf("%d have a permit and %d wait", inUse, waiting)
 		}
 	})
 }
@@ -223,8 +223,8 @@ func TestScheduler_ExpiredPermitIsReused(t *testing.T) {
 		for _, leave := range slow {
 			leave() // a permit is released once
 		}
-		if working, _ := g.Load(); working != 1 {
-			g.Errorf("%d work", working)
+		if inUse, _ := g.Load(); inUse != 1 {
+			g.Errorf("%d work", inUse)
 		}
 	})
 }
@@ -239,14 +239,14 @@ func TestScheduler_PermitIsKeptWhileStoreIsSlow(t *testing.T) {
 		}
 		g.storeFast.Store(true)
 		time.Sleep(2 * normalPermit)
-		if working, _ := g.Load(); working != 0 {
-			g.Errorf("the store is fast again, and %d permits are not released", working)
+		if inUse, _ := g.Load(); inUse != 0 {
+			g.Errorf("the store is fast again, and %d permits are not released", inUse)
 		}
 		for _, leave := range slow {
 			leave()
 		}
-		if working, _ := g.Load(); working != 0 {
-			g.Errorf("%d work", working)
+		if inUse, _ := g.Load(); inUse != 0 {
+			g.Errorf("%d work", inUse)
 		}
 	})
 }

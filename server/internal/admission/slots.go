@@ -27,8 +27,8 @@ type Slot struct {
 	account string
 }
 
-func newSlotLimiter(places int) *slotLimiter {
-	return &slotLimiter{capacity: places, perAccount: make(map[string]int)}
+func newSlotLimiter(delta int) *slotLimiter {
+	return &slotLimiter{capacity: delta, perAccount: make(map[string]int)}
 }
 
 // Acquire returns a slot for an account, or false if there is none.
@@ -53,9 +53,9 @@ func (h *slotLimiter) mayAdmit(account string, now time.Time) bool {
 	return free > 0 && (!h.recent.othersActive(account, now) || own < slotShare*free)
 }
 
-func (h *slotLimiter) adjust(account string, places int) {
-	h.inUse += places
-	h.perAccount[account] += places
+func (h *slotLimiter) adjust(account string, delta int) {
+	h.inUse += delta
+	h.perAccount[account] += delta
 	if h.perAccount[account] == 0 {
 		delete(h.perAccount, account)
 	}

@@ -22,21 +22,21 @@ func BenchmarkEino(b *testing.B) {
 
 func benchmark(b *testing.B, name string, make func() (*engine, error)) {
 	b.Run(name, func(b *testing.B) {
-		subject, err := make()
+		eng, err := make()
 		if err != nil {
 			b.Fatal(err)
 		}
-		if subject.close != nil {
-			defer subject.close()
+		if eng.close != nil {
+			defer eng.close()
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := subject.do(b.Context()); err != nil {
+			if err := eng.do(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 		}
-		if subject.stored != nil {
-			stored, err := subject.stored(b.Context())
+		if eng.stored != nil {
+			stored, err := eng.stored(b.Context())
 			if err != nil {
 				b.Fatal(err)
 			}

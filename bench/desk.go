@@ -60,20 +60,20 @@ func (p holdPlan) measureDesk(ctx context.Context, list []holdScenario, progress
 }
 
 func (p holdPlan) deskOn(ctx context.Context, name string, list []holdScenario, progress io.Writer, found *deskReport) (err error) {
-	on, err := newDatabase(ctx, name)
+	db, err := newDatabase(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, on.close()) }()
-	version, err := on.version(ctx)
+	defer func() { err = errors.Join(err, db.close()) }()
+	version, err := db.version(ctx)
 	if err != nil {
 		return err
 	}
 	found.Databases, found.Rounds = append(found.Databases, version), p.rounds
-	f := &comparison{plan: p, database: on, progress: progress, names: deskSides, targets: make(map[string]loadTarget)}
+	f := &comparison{plan: p, database: db, progress: progress, names: deskSides, targets: make(map[string]loadTarget)}
 	defer func() { err = errors.Join(err, f.close()) }()
 	for _, side := range deskSides {
-		d, err := newDeskRunner(ctx, on, side)
+		d, err := newDeskRunner(ctx, db, side)
 		if err != nil {
 			return fmt.Errorf("%s: %w", side, err)
 		}
@@ -160,7 +160,7 @@ type deskRunner struct {
 	asked  sync.Map // the open interrupt by the key of a run: a decision on an action names it
 }
 
-func newDeskRunner(ctx context.Context, on database, side string) (*deskRunner, error) {
+func newDeskRunner(ctx context.Context, db database, side string) (*deskRunner, error) {
 	groups := map[string][]string{sideNoRules: nil, sideRules: {"finance"}, sideQuorum: {"finance", "owners"}}[side]
 	config := executor.Config{Wait: time.Minute, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	d := &deskRunner{people: []string{benchActor}}
@@ -184,21 +184,21 @@ func newDeskRunner(ctx context.Context, on database, side string) (*deskRunner, 
 	if err != nil {
 		return nil, err
 	}
-	place, err := on.create()
+	place, err := db.create()
 	if err != nil {
 		return nil, err
 	}
-	kept, err := on.open(ctx, place)
+	st, err := db.open(ctx, place)
 	if err != nil {
 		return nil, err
 	}
-	config.Store, config.Providers, config.Sealer = kept, []provider.Provider{p}, sealer
+	config.Store, config.Providers, config.Sealer = st, []provider.Provider{p}, sealer
 	e, err := executor.New(config)
 	if err != nil {
-		return nil, errors.Join(err, kept.Close())
+		return nil, errors.Join(err, st.Close())
 	}
 	e.StartWorkers()
-	d.executorSide = &executorSide{executor: e, store: kept, closing: kept.Close}
+	d.executorSide = &executorSide{executor: e, store: st, closing: st.Close}
 	return d, nil
 }
 

@@ -9,9 +9,9 @@ import (
 
 // Each required person votes, each vote is an audit record, and the payment is made once.
 func TestDesk_EachSideAsksTheRightPeople(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, on database) {
+	onEachDatabase(t, func(t *testing.T, db database) {
 		for side, words := range map[string]int{sideNoRules: 1, sideRules: 1, sideQuorum: 2} {
-			d, err := newDeskRunner(t.Context(), on, side)
+			d, err := newDeskRunner(t.Context(), db, side)
 			if err != nil {
 				t.Fatalf("%s: %v", side, err)
 			}

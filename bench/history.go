@@ -36,7 +36,7 @@ type historyResult struct {
 	Bytes  int64         `json:"bytes"`
 }
 
-func historyName(ground string) string { return "history/" + ground }
+func historyName(database string) string { return "history/" + database }
 
 // historyRounds is how often each report is requested.
 const historyRounds = 3
@@ -46,12 +46,12 @@ const minDecided = 1000
 
 func measureHistory(ctx context.Context, name string, decisions int, progress io.Writer) (r historyResult, err error) {
 	r = historyResult{Name: historyName(name), Decisions: decisions}
-	on, err := newDatabase(ctx, name)
+	db, err := newDatabase(ctx, name)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, on.close()) }()
-	if r.Database, err = on.version(ctx); err != nil {
+	defer func() { err = errors.Join(err, db.close()) }()
+	if r.Database, err = db.version(ctx); err != nil {
 		return r, err
 	}
 	for _, part := range []struct {
@@ -59,16 +59,16 @@ func measureHistory(ctx context.Context, name string, decisions int, progress io
 		took, cpu *time.Duration
 	}{{decisions / 10, &r.TookTenth, &r.CPUTenth}, {decisions, &r.Took, &r.CPU}} {
 		fmt.Fprintf(progress, "%s: writing %d decisions\n", r.Name, part.decisions)
-		place, err := on.create()
+		place, err := db.create()
 		if err != nil {
 			return r, err
 		}
-		begun := time.Now()
-		if err := writeHistory(ctx, on, place, part.decisions); err != nil {
+		started := time.Now()
+		if err := writeHistory(ctx, db, place, part.decisions); err != nil {
 			return r, err
 		}
-		r.Filled = time.Since(begun)
-		if r.Bytes, err = on.size(ctx, place); err != nil {
+		r.Filled = time.Since(started)
+		if r.Bytes, err = db.size(ctx, place); err != nil {
 			return r, err
 		}
 		if err := r.ask(ctx, childOrder{Database: name, Place: place, Text: parkedText}, part.decisions, part.took, part.cpu, progress); err != nil {
@@ -92,20 +92,20 @@ func (r *historyResult) ask(ctx context.Context, first childOrder, decisions int
 	r.Idle = idle.Resident
 	for round := range historyRounds {
 		fmt.Fprintf(progress, "%s: report %d of %d over %d decisions\n", r.Name, round+1, historyRounds, decisions)
-		said, err := c.ask(childOrder{Report: true})
+		reply, err := c.ask(childOrder{Report: true})
 		if err != nil {
 			return err
 		}
-		if said.Requests != decisions || said.Votes != decisions {
-			return fmt.Errorf("the report covers %d requests and %d votes, want %d of each", said.Requests, said.Votes, decisions)
+		if reply.Requests != decisions || reply.Votes != decisions {
+			return fmt.Errorf("the report covers %d requests and %d votes, want %d of each", reply.Requests, reply.Votes, decisions)
 		}
-		if round == 0 || said.Latencies[0] < *took {
-			*took = said.Latencies[0]
+		if round == 0 || reply.Latencies[0] < *took {
+			*took = reply.Latencies[0]
 		}
-		if round == 0 || said.CPU < *cpu {
-			*cpu = said.CPU
+		if round == 0 || reply.CPU < *cpu {
+			*cpu = reply.CPU
 		}
-		r.Peak = max(r.Peak, said.Peak)
+		r.Peak = max(r.Peak, reply.Peak)
 	}
 	return nil
 }
@@ -114,12 +114,12 @@ func (r *historyResult) ask(ctx context.Context, first childOrder, decisions int
 const historyPage = 500
 
 // writeHistory writes decisions of a year: fifty people, twenty tools, one rejection in twenty.
-func writeHistory(ctx context.Context, on database, place string, decisions int) (err error) {
-	kept, err := on.open(ctx, place)
+func writeHistory(ctx context.Context, db database, place string, decisions int) (err error) {
+	st, err := db.open(ctx, place)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, kept.Close()) }()
+	defer func() { err = errors.Join(err, st.Close()) }()
 	random, begin := rand.New(rand.NewPCG(5, 6)), time.Now().Add(-365*24*time.Hour)
 	body := []byte(randomText(kib / 2))
 	for n := 0; n < decisions; {
@@ -140,7 +140,7 @@ func writeHistory(ctx context.Context, on database, place string, decisions int)
 				page.Documents = append(page.Documents, store.DocumentChange{Kind: p.kind, ID: p.id, Body: p.body, Index: facts})
 			}
 		}
-		if err := kept.CommitWrites(ctx, benchAccount, page); err != nil {
+		if err := st.CommitWrites(ctx, benchAccount, page); err != nil {
 			return err
 		}
 	}

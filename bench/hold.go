@@ -64,11 +64,11 @@ type callerPool struct {
 	waiting []string
 }
 
-func (c *callerPool) starts(ctx context.Context, callers int, how loadSpec) (measuredLoad, error) {
-	until := time.Now().Add(how.duration)
+func (c *callerPool) starts(ctx context.Context, callers int, spec loadSpec) (measuredLoad, error) {
+	until := time.Now().Add(spec.duration)
 	var begun atomic.Int64
 	return runCallers(callers, func() func() error {
-		if begun.Add(1) > int64(how.minRuns) && !time.Now().Before(until) {
+		if begun.Add(1) > int64(spec.minRuns) && !time.Now().Before(until) {
 			return nil
 		}
 		key := fmt.Sprintf("key-%d", c.runs.Add(1))
@@ -110,7 +110,7 @@ func runCallers(callers int, next func() func() error) (measuredLoad, error) {
 	errs := make(chan error, callers)
 	var failed atomic.Bool
 	var all sync.WaitGroup
-	cpu, begun := cpuTime(), time.Now()
+	cpu, started := cpuTime(), time.Now()
 	for i := range callers {
 		all.Go(func() {
 			for do := next(); do != nil && !failed.Load(); do = next() {
@@ -125,7 +125,7 @@ func runCallers(callers int, next func() func() error) (measuredLoad, error) {
 		})
 	}
 	all.Wait()
-	done := measuredLoad{wall: time.Since(begun), cpu: cpuTime() - cpu, latencies: slices.Concat(latencies...)}
+	done := measuredLoad{wall: time.Since(started), cpu: cpuTime() - cpu, latencies: slices.Concat(latencies...)}
 	select {
 	case err := <-errs:
 		return measuredLoad{}, err

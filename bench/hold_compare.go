@@ -67,21 +67,21 @@ var (
 )
 
 // measure measures scenarios, one database after the other.
-func (p holdPlan) measure(ctx context.Context, list []holdScenario, progress io.Writer) (held holdReport, err error) {
+func (p holdPlan) measure(ctx context.Context, list []holdScenario, progress io.Writer) (report holdReport, err error) {
 	if len(list) == 0 {
-		return held, nil
+		return report, nil
 	}
 	if p.langGraph {
 		if err := installLangGraph(ctx, progress); err != nil {
-			return held, err
+			return report, err
 		}
 	}
 	for _, group := range groupBy(list, func(s holdScenario) string { return s.database }) {
-		if err := p.measureOn(ctx, group[0].database, group, progress, &held); err != nil {
-			return held, fmt.Errorf("hold/%s: %w", group[0].database, err)
+		if err := p.measureOn(ctx, group[0].database, group, progress, &report); err != nil {
+			return report, fmt.Errorf("hold/%s: %w", group[0].database, err)
 		}
 	}
-	return held, nil
+	return report, nil
 }
 
 // groupBy splits a list where a key changes from one scenario to the next.
@@ -96,52 +96,52 @@ func groupBy(list []holdScenario, what func(holdScenario) string) (groups [][]ho
 	return groups
 }
 
-func (p holdPlan) measureOn(ctx context.Context, name string, list []holdScenario, progress io.Writer, held *holdReport) (err error) {
-	on, err := newDatabase(ctx, name)
+func (p holdPlan) measureOn(ctx context.Context, name string, list []holdScenario, progress io.Writer, report *holdReport) (err error) {
+	db, err := newDatabase(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, on.close()) }()
-	version, err := on.version(ctx)
+	defer func() { err = errors.Join(err, db.close()) }()
+	version, err := db.version(ctx)
 	if err != nil {
 		return err
 	}
-	held.Databases, held.Rounds = append(held.Databases, version), p.rounds
+	report.Databases, report.Rounds = append(report.Databases, version), p.rounds
 	for _, group := range groupBy(list, func(s holdScenario) string { return s.workload }) {
-		if err := p.measureWorkload(ctx, on, group, progress, held); err != nil {
+		if err := p.measureWorkload(ctx, db, group, progress, report); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p holdPlan) measureWorkload(ctx context.Context, on database, list []holdScenario, progress io.Writer, held *holdReport) (err error) {
-	f, err := p.newComparison(ctx, on, newWorkload(list[0].workload), progress)
+func (p holdPlan) measureWorkload(ctx context.Context, db database, list []holdScenario, progress io.Writer, report *holdReport) (err error) {
+	f, err := p.newComparison(ctx, db, newWorkload(list[0].workload), progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	held.note(f)
+	report.note(f)
 	for _, s := range list {
 		rows, err := f.measure(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%d callers: %w", s.callers, err)
 		}
-		held.Rows = append(held.Rows, rows...)
+		report.Rows = append(report.Rows, rows...)
 	}
 	sizes, err := f.sizes(ctx)
-	held.Sizes = append(held.Sizes, sizes)
-	held.LangGraph = f.langGraphVersion
+	report.Sizes = append(report.Sizes, sizes)
+	report.LangGraph = f.langGraphVersion
 	return err
 }
 
 // newComparison creates and warms up all sides on a database.
-func (p holdPlan) newComparison(ctx context.Context, on database, plays workload, progress io.Writer) (_ *comparison, err error) {
-	f := &comparison{plan: p, database: on, workload: plays, progress: progress}
+func (p holdPlan) newComparison(ctx context.Context, db database, work workload, progress io.Writer) (_ *comparison, err error) {
+	f := &comparison{plan: p, database: db, workload: work, progress: progress}
 	if f.sealer, err = newSealer(); err != nil {
 		return nil, err
 	}
-	if f.script, err = recordScript(ctx, on, f.sealer, f.workload); err != nil {
+	if f.script, err = recordScript(ctx, db, f.sealer, f.workload); err != nil {
 		return nil, err
 	}
 	if err := f.setUp(ctx); err != nil {
@@ -210,13 +210,13 @@ func (f *comparison) make(ctx context.Context, side string) (h loadTarget, place
 		}
 		return &callerPool{runKeeper: client}, place, nil
 	}
-	kept, err := f.database.open(ctx, place)
+	st, err := f.database.open(ctx, place)
 	if err != nil {
 		return nil, "", err
 	}
-	e, err := newExecutorSide(executor.Config{Store: kept, Sealer: f.sealer, SaveDelay: f.saveDelay}, f.workload, kept.Close)
+	e, err := newExecutorSide(executor.Config{Store: st, Sealer: f.sealer, SaveDelay: f.saveDelay}, f.workload, st.Close)
 	if err != nil {
-		return nil, "", errors.Join(err, kept.Close())
+		return nil, "", errors.Join(err, st.Close())
 	}
 	return &callerPool{runKeeper: e}, place, nil
 }

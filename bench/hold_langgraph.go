@@ -142,8 +142,8 @@ func (l *langGraph) perform(order langGraphOrder) (measuredLoad, error) {
 	return done, nil
 }
 
-func (l *langGraph) starts(_ context.Context, callers int, how loadSpec) (measuredLoad, error) {
-	return l.perform(langGraphOrder{Operation: opStart, Callers: callers, Millis: how.duration.Milliseconds(), Least: how.minRuns})
+func (l *langGraph) starts(_ context.Context, callers int, spec loadSpec) (measuredLoad, error) {
+	return l.perform(langGraphOrder{Operation: opStart, Callers: callers, Millis: spec.duration.Milliseconds(), Least: spec.minRuns})
 }
 
 func (l *langGraph) decides(_ context.Context, callers int) (measuredLoad, error) {

@@ -29,11 +29,11 @@ type executorSide struct {
 // newExecutorSide creates an executor as in a server, with workers. The config sets the store and
 // the sealer. closing is called after it was stopped.
 func newExecutorSide(config executor.Config, p workload, closing func() error) (*executorSide, error) {
-	plays, err := p.provider(p.text)
+	work, err := p.provider(p.text)
 	if err != nil {
 		return nil, err
 	}
-	config.Providers, config.Wait, config.Log = []provider.Provider{plays}, time.Minute, slog.New(slog.NewTextHandler(io.Discard, nil))
+	config.Providers, config.Wait, config.Log = []provider.Provider{work}, time.Minute, slog.New(slog.NewTextHandler(io.Discard, nil))
 	e, err := executor.New(config)
 	if err != nil {
 		return nil, err

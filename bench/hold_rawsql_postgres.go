@@ -175,19 +175,19 @@ func (b *rawPostgres) create(ctx context.Context, p *rawRun, n store.NewRun) err
 		[]byte(n.Owner), n.Lease.Microseconds())...)
 }
 
-func (b *rawPostgres) endExecution(ctx context.Context, p *rawRun, rest store.ExecutionEnd) error {
+func (b *rawPostgres) endExecution(ctx context.Context, p *rawRun, end store.ExecutionEnd) error {
 	key := b.digest(p.run)
-	if len(rest.Open) == 0 {
-		return b.exec(ctx, pgEndDone, withWrites(rest.Writes, key, p.fence, rest.Status, rest.Outcome, 0, p.checkpoint, rest.Checkpoint.BaseVersion,
+	if len(end.Open) == 0 {
+		return b.exec(ctx, pgEndDone, withWrites(end.Writes, key, p.fence, end.Status, end.Outcome, 0, p.checkpoint, end.Checkpoint.BaseVersion,
 			b.digest(p.interrupt), b.digest(benchActor, p.key))...)
 	}
-	delta := rest.Checkpoint.Delta
+	delta := end.Checkpoint.Delta
 	names, data := make([][]byte, len(delta.Put)), make([][]byte, len(delta.Put))
 	for i, put := range delta.Put {
 		names[i], data[i] = []byte(put.Name), put.Data
 	}
-	n := rest.Open[0]
-	return b.exec(ctx, pgEndWaiting, withWrites(rest.Writes, key, p.fence, rest.Status, rest.Outcome, 1, names, data, []byte(p.interrupt), []byte(n.Address),
+	n := end.Open[0]
+	return b.exec(ctx, pgEndWaiting, withWrites(end.Writes, key, p.fence, end.Status, end.Outcome, 1, names, data, []byte(p.interrupt), []byte(n.Address),
 		[]byte(n.Kind), n.Data, n.AnswerSchema, []byte(n.ShownDigest), []byte(n.ActionDigest), int64(n.Timeout), n.Timeout.Microseconds())...)
 }
 

@@ -247,36 +247,36 @@ func (t rawTx) save(run []byte, state *store.CheckpointSave) error {
 	return t.exec(rawPut(len(state.Delta.Put)), values...)
 }
 
-func (b *rawSQLite) endExecution(ctx context.Context, p *rawRun, rest store.ExecutionEnd) error {
+func (b *rawSQLite) endExecution(ctx context.Context, p *rawRun, end store.ExecutionEnd) error {
 	run := []byte(p.run)
 	return b.write(ctx, func(t rawTx) error {
-		if len(rest.Applied) > 0 {
+		if len(end.Applied) > 0 {
 			if err := t.exec(rawApplied, b.account, []byte(benchActor), []byte(p.key), run); err != nil {
 				return err
 			}
 		}
-		if err := t.exec(rawEnd, b.account, run, p.fence, rest.Status, rest.Outcome, t.now); err != nil {
+		if err := t.exec(rawEnd, b.account, run, p.fence, end.Status, end.Outcome, t.now); err != nil {
 			return err
 		}
-		if err := t.save(run, rest.Checkpoint); err != nil {
+		if err := t.save(run, end.Checkpoint); err != nil {
 			return err
 		}
-		if err := t.writes(rest.Writes); err != nil {
+		if err := t.writes(end.Writes); err != nil {
 			return err
 		}
-		if len(rest.Open) > 0 { // there is one in these runs
-			n := rest.Open[0]
+		if len(end.Open) > 0 { // there is one in these runs
+			n := end.Open[0]
 			err := t.exec(rawAsk, b.account, run, []byte(p.interrupt), []byte(n.Address), []byte(n.Kind), n.Data, n.AnswerSchema, []byte(n.ShownDigest),
 				[]byte(n.ActionDigest), n.Timeout, t.now, t.now+n.Timeout.Microseconds())
 			if err != nil {
 				return err
 			}
-			return t.exec(rawTwoEvents, b.account, run, p.events+1, store.EventAsked, []byte(p.interrupt), t.now, rest.Status)
+			return t.exec(rawTwoEvents, b.account, run, p.events+1, store.EventAsked, []byte(p.interrupt), t.now, end.Status)
 		}
 		if err := t.exec(rawApply, b.account, []byte(p.interrupt)); err != nil {
 			return err
 		}
-		return t.exec(rawEvent, b.account, run, p.events+1, rest.Status, []byte{}, t.now)
+		return t.exec(rawEvent, b.account, run, p.events+1, end.Status, []byte{}, t.now)
 	})
 }
 

@@ -20,10 +20,10 @@ func pgWrites(table string, first int) string {
 }
 
 // withWrites appends the arguments of pgWrites to those of a statement.
-func withWrites(beside store.Writes, values ...any) []any {
+func withWrites(writes store.Writes, values ...any) []any {
 	kinds, ids, runs, bodies := [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}
 	bases, facts, nexts := []int64{}, []*string{}, []pgtype.Timestamptz{}
-	for _, p := range beside.Documents {
+	for _, p := range writes.Documents {
 		kinds, ids, runs = append(kinds, []byte(p.Kind)), append(ids, []byte(p.ID)), append(runs, []byte(p.Run))
 		bases, bodies = append(bases, p.BaseRevision), append(bodies, p.Body)
 		var known *string
@@ -33,7 +33,7 @@ func withWrites(beside store.Writes, values ...any) []any {
 		}
 		facts, nexts = append(facts, known), append(nexts, pgtype.Timestamptz{Time: p.DueAt, Valid: !p.DueAt.IsZero()})
 	}
-	lines := beside.Audit
+	lines := writes.Audit
 	if lines == nil {
 		lines = [][]byte{}
 	}

@@ -18,14 +18,14 @@ import (
 // Raw SQL is a valid bound only if it leaves the same rows as our side: as many rows in each table,
 // and in each column as many bytes, or the same text.
 func TestRawSQL_LeavesTheSameRows(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, on database) {
+	onEachDatabase(t, func(t *testing.T, db database) {
 		for _, name := range []string{workloadReview, workloadChain} {
 			t.Run(name, func(t *testing.T) {
-				f := newTestComparison(t, on, newWorkload(name))
-				ours, bare := rowsAfter(t, f, sideOurs), rowsAfter(t, f, sideRawSQL)
+				f := newTestComparison(t, db, newWorkload(name))
+				ours, rawSQL := rowsAfter(t, f, sideOurs), rowsAfter(t, f, sideRawSQL)
 				for i, when := range []string{"while it waits", "after its end"} {
-					if !slices.Equal(ours[i], bare[i]) {
-						t.Errorf("%s only ours has\n%s\nand only raw SQL has\n%s", when, linesOnlyIn(ours[i], bare[i]), linesOnlyIn(bare[i], ours[i]))
+					if !slices.Equal(ours[i], rawSQL[i]) {
+						t.Errorf("%s only ours has\n%s\nand only raw SQL has\n%s", when, linesOnlyIn(ours[i], rawSQL[i]), linesOnlyIn(rawSQL[i], ours[i]))
 					}
 				}
 			})
@@ -62,10 +62,10 @@ func linesOnlyIn(a, b []string) string {
 }
 
 // shape describes all rows of a database, sorted, without values that differ each time.
-func shape(t *testing.T, on database, place string) []string {
+func shape(t *testing.T, db database, place string) []string {
 	t.Helper()
-	shapes := map[string]func(context.Context, *testing.T, string) []string{onSQLite: sqliteShape, onPostgres: postgresShape(on)}
-	rows := shapes[on.name()](t.Context(), t, place)
+	shapes := map[string]func(context.Context, *testing.T, string) []string{onSQLite: sqliteShape, onPostgres: postgresShape(db)}
+	rows := shapes[db.name()](t.Context(), t, place)
 	for i, row := range rows {
 		rows[i] = volatile.ReplaceAllString(latencyField.ReplaceAllString(row, ""), "…")
 	}
@@ -128,9 +128,9 @@ func sqliteShape(ctx context.Context, t *testing.T, place string) (rows []string
 	return rows
 }
 
-func postgresShape(on database) func(context.Context, *testing.T, string) []string {
+func postgresShape(db database) func(context.Context, *testing.T, string) []string {
 	return func(ctx context.Context, t *testing.T, place string) (rows []string) {
-		conn, err := on.(postgresDatabase).superuser(ctx, place)
+		conn, err := db.(postgresDatabase).superuser(ctx, place)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,8 +165,8 @@ FROM fermata.%s AS r`, table)) {
 // Documents and audit records of raw SQL name their own run, not the recorded one, and its log is a
 // valid chain.
 func TestRawSQL_UsesItsOwnNames(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, on database) {
-		f := newTestComparison(t, on, reviewWorkload(randomText(kib)))
+	onEachDatabase(t, func(t *testing.T, db database) {
+		f := newTestComparison(t, db, reviewWorkload(randomText(kib)))
 		h, place, err := f.make(t.Context(), sideRawSQL)
 		if err != nil {
 			t.Fatal(err)
@@ -180,21 +180,21 @@ func TestRawSQL_UsesItsOwnNames(t *testing.T) {
 		if err := h.close(); err != nil {
 			t.Fatal(err)
 		}
-		kept, err := on.open(t.Context(), place)
+		st, err := db.open(t.Context(), place)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer kept.Close()
-		run, err := kept.Get(t.Context(), benchAccount, "key-1")
+		defer st.Close()
+		run, err := st.Get(t.Context(), benchAccount, "key-1")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, kind := range []store.DocumentKind{"run", store.RequestDocument, "vote", "resume"} {
-			if papers, err := kept.Documents(t.Context(), benchAccount, kind, store.DocumentFilter{Run: run.ID}); err != nil || len(papers) != 1 {
+			if papers, err := st.Documents(t.Context(), benchAccount, kind, store.DocumentFilter{Run: run.ID}); err != nil || len(papers) != 1 {
 				t.Errorf("%d documents of kind %s, %v; want one", len(papers), kind, err)
 			}
 		}
-		lines, err := kept.AuditLines(t.Context(), benchAccount, 0, 0)
+		lines, err := st.AuditLines(t.Context(), benchAccount, 0, 0)
 		if err != nil || len(lines) != 4 {
 			t.Fatalf("%d lines, %v; want 4", len(lines), err)
 		}
@@ -205,7 +205,7 @@ func TestRawSQL_UsesItsOwnNames(t *testing.T) {
 			}
 			head = chain.Head{Seq: line.Seq, Hash: chain.Hash(line.Raw)}
 		}
-		if end, err := kept.AuditHead(t.Context(), benchAccount); err != nil || end != head {
+		if end, err := st.AuditHead(t.Context(), benchAccount); err != nil || end != head {
 			t.Errorf("the log ends with %v, %v; want %v", end, err, head)
 		}
 	})

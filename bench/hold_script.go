@@ -57,19 +57,19 @@ func (amendStep) isScriptStep()  {}
 const noSaveDelay = time.Hour
 
 // recordScript lets the executor process a run from start to end, in its own database.
-func recordScript(ctx context.Context, on database, sealer executor.Sealer, p workload) (*script, error) {
-	place, err := on.create()
+func recordScript(ctx context.Context, db database, sealer executor.Sealer, p workload) (*script, error) {
+	place, err := db.create()
 	if err != nil {
 		return nil, err
 	}
-	kept, err := on.open(ctx, place)
+	st, err := db.open(ctx, place)
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{Store: kept, reads: map[operation]map[string]int{opStart: {}, opDecide: {}}, steps: map[operation][]scriptStep{}, operation: opStart}
-	e, err := newExecutorSide(executor.Config{Store: r, Sealer: sealer, SaveDelay: noSaveDelay}, p, kept.Close)
+	r := &recorder{Store: st, reads: map[operation]map[string]int{opStart: {}, opDecide: {}}, steps: map[operation][]scriptStep{}, operation: opStart}
+	e, err := newExecutorSide(executor.Config{Store: r, Sealer: sealer, SaveDelay: noSaveDelay}, p, st.Close)
 	if err != nil {
-		return nil, errors.Join(err, kept.Close())
+		return nil, errors.Join(err, st.Close())
 	}
 	err = e.start(ctx, scriptKey)
 	r.setOperation(opDecide)
@@ -202,9 +202,9 @@ func (r *recorder) Claim(ctx context.Context, claim store.Claim) (*store.Claimed
 	return r.Store.Claim(ctx, claim)
 }
 
-func (r *recorder) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
-	r.add(endStep{rest})
-	return r.Store.EndExecution(ctx, lease, rest)
+func (r *recorder) EndExecution(ctx context.Context, lease store.Lease, end store.ExecutionEnd) (store.Status, error) {
+	r.add(endStep{end})
+	return r.Store.EndExecution(ctx, lease, end)
 }
 
 func (r *recorder) Decide(ctx context.Context, decision store.Decision) (store.DecisionReceipt, error) {
@@ -212,12 +212,12 @@ func (r *recorder) Decide(ctx context.Context, decision store.Decision) (store.D
 	return r.Store.Decide(ctx, decision)
 }
 
-func (r *recorder) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+func (r *recorder) CommitWrites(ctx context.Context, account string, writes store.Writes) error {
 	// documents of the process, such as its heartbeat, belong to no run
 	if account == benchAccount {
-		r.add(amendStep{beside})
+		r.add(amendStep{writes})
 	}
-	return r.Store.CommitWrites(ctx, account, beside)
+	return r.Store.CommitWrites(ctx, account, writes)
 }
 
 func (r *recorder) Document(ctx context.Context, account string, kind store.DocumentKind, id string) (store.Document, error) {

@@ -25,37 +25,37 @@ func needLangGraph(t *testing.T) {
 }
 
 // onEachDatabase runs a test on SQLite and on PostgreSQL.
-func onEachDatabase(t *testing.T, test func(t *testing.T, on database)) {
+func onEachDatabase(t *testing.T, test func(t *testing.T, db database)) {
 	for _, name := range []string{onSQLite, onPostgres} {
 		t.Run(name, func(t *testing.T) {
-			on, err := newDatabase(t.Context(), name)
+			db, err := newDatabase(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() {
-				if err := on.close(); err != nil {
+				if err := db.close(); err != nil {
 					t.Error(err)
 				}
 			}()
-			test(t, on)
+			test(t, db)
 		})
 	}
 }
 
 // newTestComparison returns a comparison without targets and without encryption.
-func newTestComparison(t *testing.T, on database, plays workload) *comparison {
+func newTestComparison(t *testing.T, db database, work workload) *comparison {
 	t.Helper()
-	f := &comparison{database: on, workload: plays, sealer: plainSealer{}, saveDelay: noSaveDelay}
+	f := &comparison{database: db, workload: work, sealer: plainSealer{}, saveDelay: noSaveDelay}
 	var err error
-	if f.script, err = recordScript(t.Context(), on, f.sealer, plays); err != nil {
+	if f.script, err = recordScript(t.Context(), db, f.sealer, work); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
 func TestScript_RecordsEveryTransaction(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, on database) {
-		s := newTestComparison(t, on, reviewWorkload(randomText(kib))).script
+	onEachDatabase(t, func(t *testing.T, db database) {
+		s := newTestComparison(t, db, reviewWorkload(randomText(kib))).script
 		if _, ok := s.start[0].(createStep); !ok {
 			t.Errorf("a start begins with %T", s.start[0])
 		}
@@ -77,9 +77,9 @@ func TestScript_RecordsEveryTransaction(t *testing.T) {
 // A run needs two transactions until it waits and two until its end, for any number of steps: more
 // would affect every row of the table.
 func TestScript_TwoTransactionsPerOperation(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, on database) {
+	onEachDatabase(t, func(t *testing.T, db database) {
 		for _, name := range []string{workloadReview, workloadChain} {
-			if s := newTestComparison(t, on, newWorkload(name)).script; len(s.start) != 2 || len(s.decide) != 2 {
+			if s := newTestComparison(t, db, newWorkload(name)).script; len(s.start) != 2 || len(s.decide) != 2 {
 				t.Errorf("%s: %s", name, s)
 			}
 		}

@@ -103,9 +103,9 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 // measure measures the selected scenarios: the engines, waiting runs, the server, and parked runs.
 func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
 	engines := plan{rounds: c.rounds, duration: stretch}
-	hold, web, park, again := holdFull, webFull, parkedFull, recoveryFull
+	hold, web, park, recovery := holdFull, webFull, parkedFull, recoveryFull
 	if c.quick {
-		engines, hold, web, park, again, r.Rounds = plan{rounds: 1}, holdQuick, webQuick, parkedQuick, recoveryQuick, 1
+		engines, hold, web, park, recovery, r.Rounds = plan{rounds: 1}, holdQuick, webQuick, parkedQuick, recoveryQuick, 1
 	}
 	chosen := matching(c.scenario, scenarios(), func(s scenario) string { return s.name })
 	holding := matching(c.scenario, holdScenarios(), holdScenario.name)
@@ -151,7 +151,7 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 		return err
 	}
 	if breaking {
-		one, err := again.measure(ctx, progress)
+		one, err := recovery.measure(ctx, progress)
 		if err != nil {
 			return fmt.Errorf("%s: %w", recoveryName, err)
 		}

@@ -81,43 +81,43 @@ func (s *side) round(ctx context.Context, p plan) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	subject, err := s.make()
+	eng, err := s.make()
 	if err != nil {
 		return err
 	}
-	if subject.close != nil {
-		defer func() { _ = subject.close() }() // temporary files; the measurement is over
+	if eng.close != nil {
+		defer func() { _ = eng.close() }() // temporary files; the measurement is over
 	}
-	if subject.stored != nil {
-		if s.stored, err = subject.stored(ctx); err != nil {
+	if eng.stored != nil {
+		if s.stored, err = eng.stored(ctx); err != nil {
 			return err
 		}
 	}
 	if s.scenario.sizeOnly {
 		s.times = 1
-		return subject.do(ctx) // the result must still be correct
+		return eng.do(ctx) // the result must still be correct
 	}
 	if s.times == 0 {
-		if err := s.calibrate(ctx, subject, p.duration); err != nil {
+		if err := s.calibrate(ctx, eng, p.duration); err != nil {
 			return err
 		}
 	}
 	pprof.Do(ctx, pprof.Labels("side", s.name, "scenario", s.scenario.name), func(ctx context.Context) {
 		var one sample
-		one, err = measureOnce(ctx, subject, s.times)
+		one, err = measureOnce(ctx, eng, s.times)
 		s.rounds = append(s.rounds, one)
 	})
 	return err
 }
 
 // calibrate determines how many operations fill a round.
-func (s *side) calibrate(ctx context.Context, subject *engine, stretch time.Duration) error {
+func (s *side) calibrate(ctx context.Context, eng *engine, stretch time.Duration) error {
 	s.times = 1
 	if stretch == 0 {
 		return nil
 	}
 	for {
-		one, err := measureOnce(ctx, subject, s.times)
+		one, err := measureOnce(ctx, eng, s.times)
 		if err != nil {
 			return err
 		}
@@ -130,13 +130,13 @@ func (s *side) calibrate(ctx context.Context, subject *engine, stretch time.Dura
 }
 
 // measureOnce takes one sample, after a garbage collection.
-func measureOnce(ctx context.Context, subject *engine, times int) (sample, error) {
+func measureOnce(ctx context.Context, eng *engine, times int) (sample, error) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	cpu, wall := cpuTime(), time.Now()
 	for range times {
-		if err := subject.do(ctx); err != nil {
+		if err := eng.do(ctx); err != nil {
 			return sample{}, err
 		}
 	}

@@ -121,8 +121,8 @@ func oursRun() (*engine, error) {
 	}}, nil
 }
 
-func oursWait(text string, how saveMode) (*engine, error) {
-	o, err := newOurs(oursLine(lineAsk), memory.New(), doc{Text: text}, how)
+func oursWait(text string, mode saveMode) (*engine, error) {
+	o, err := newOurs(oursLine(lineAsk), memory.New(), doc{Text: text}, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func oursWait(text string, how saveMode) (*engine, error) {
 }
 
 // oursSQLite is oursWait with a file.
-func oursSQLite(text string, how saveMode) (*engine, error) {
+func oursSQLite(text string, mode saveMode) (*engine, error) {
 	dir, err := os.MkdirTemp("", "fermata-bench-")
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func oursSQLite(text string, how saveMode) (*engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	o, err := newOurs(oursLine(lineAsk), st, doc{Text: text}, how)
+	o, err := newOurs(oursLine(lineAsk), st, doc{Text: text}, mode)
 	if err != nil {
 		return nil, errors.Join(err, st.Close(), os.RemoveAll(dir))
 	}
@@ -149,12 +149,12 @@ func oursSQLite(text string, how saveMode) (*engine, error) {
 }
 
 // oursNest is a nested graph; the innermost one interrupts.
-func oursNest(depth int, text string, input doc, how saveMode) (*engine, error) {
+func oursNest(depth int, text string, input doc, mode saveMode) (*engine, error) {
 	g, err := oursNested(depth, text)
 	if err != nil {
 		return nil, err
 	}
-	o, err := newOurs(g, memory.New(), input, how)
+	o, err := newOurs(g, memory.New(), input, mode)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func oursFanAsk(ctx context.Context, name string) (string, error) {
 }
 
 // oursFanNodes has n parallel nodes.
-func oursFanNodes(n int, how saveMode) (*engine, error) {
+func oursFanNodes(n int, mode saveMode) (*engine, error) {
 	g := graph.New[fan]("fan")
 	graph.MergeField(g, "answers", graph.Append[[]string])
 	for i := range n {
@@ -43,21 +43,21 @@ func oursFanNodes(n int, how saveMode) (*engine, error) {
 		g.Edge(graph.Start, name)
 		g.Edge(name, graph.End)
 	}
-	return oursFan(g, fan{}, n, how)
+	return oursFan(g, fan{}, n, mode)
 }
 
 // oursFanEach has one node that works on n items.
-func oursFanEach(n int, how saveMode) (*engine, error) {
+func oursFanEach(n int, mode saveMode) (*engine, error) {
 	g := graph.New[fan]("fan")
 	graph.Each(g, "each", func(f fan) []string { return f.Places }, oursFanAsk,
 		func(f fan, left []string) fan { return fan{Answers: left} })
 	g.Edge(graph.Start, "each")
 	g.Edge("each", graph.End)
-	return oursFan(g, fanOver(n), n, how)
+	return oursFan(g, fanOver(n), n, mode)
 }
 
 // oursFanFlows has one node that runs n graphs, one per item.
-func oursFanFlows(n int, how saveMode) (*engine, error) {
+func oursFanFlows(n int, mode saveMode) (*engine, error) {
 	inner := graph.New[item]("item")
 	inner.Node("ask", func(ctx context.Context, i item) (item, error) {
 		left, err := oursFanAsk(ctx, i.Place)
@@ -74,7 +74,7 @@ func oursFanFlows(n int, how saveMode) (*engine, error) {
 	graph.EachFlow(g, "each", itemsOf, flow, collectItems)
 	g.Edge(graph.Start, "each")
 	g.Edge("each", graph.End)
-	return oursFan(g, fanOver(n), n, how)
+	return oursFan(g, fanOver(n), n, mode)
 }
 
 // item is the state of the graph for one place.
@@ -108,8 +108,8 @@ func fanOver(n int) fan {
 	return input
 }
 
-func oursFan(g *graph.Graph[fan], input fan, n int, how saveMode) (*engine, error) {
-	o, err := newOurs(g, memory.New(), input, how)
+func oursFan(g *graph.Graph[fan], input fan, n int, mode saveMode) (*engine, error) {
+	o, err := newOurs(g, memory.New(), input, mode)
 	if err != nil {
 		return nil, err
 	}

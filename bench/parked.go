@@ -58,17 +58,17 @@ type parkedResult struct {
 	Sweep sweepResult   `json:"sweep"`
 }
 
-func parkedName(ground string) string { return "parked/" + ground }
+func parkedName(database string) string { return "parked/" + database }
 
 // measure measures one kind of database.
 func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer) (r parkedResult, err error) {
 	r = parkedResult{Name: parkedName(name), Few: p.few, Many: p.many}
-	on, err := newDatabase(ctx, name)
+	db, err := newDatabase(ctx, name)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, on.close()) }()
-	if r.Database, err = on.version(ctx); err != nil {
+	defer func() { err = errors.Join(err, db.close()) }()
+	if r.Database, err = db.version(ctx); err != nil {
 		return r, err
 	}
 	var lots [3]*parkedDatabase
@@ -81,13 +81,13 @@ func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer
 	}()
 	for i, runs := range []int{0, p.few, p.many} {
 		fmt.Fprintf(progress, "%s: filling a database with %d runs\n", r.Name, runs)
-		begun := time.Now()
-		if lots[i], err = newParkedDatabase(ctx, on, runs); err != nil {
+		started := time.Now()
+		if lots[i], err = newParkedDatabase(ctx, db, runs); err != nil {
 			return r, err
 		}
-		r.Filled = time.Since(begun)
+		r.Filled = time.Since(started)
 	}
-	if r.Bytes, err = on.size(ctx, lots[2].place); err != nil {
+	if r.Bytes, err = db.size(ctx, lots[2].place); err != nil {
 		return r, err
 	}
 	return r, p.observe(ctx, lots[0], lots[1], lots[2], &r, progress)
@@ -96,11 +96,11 @@ func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer
 // observe measures the processes when idle, during decisions and inbox reads, and during expiry.
 func (p parkedPlan) observe(ctx context.Context, empty, few, many *parkedDatabase, r *parkedResult, progress io.Writer) (err error) {
 	for _, l := range []*parkedDatabase{empty, few, many} {
-		begun := time.Now()
+		started := time.Now()
 		if err := l.run(ctx); err != nil {
 			return err
 		}
-		r.Began = time.Since(begun)
+		r.Began = time.Since(started)
 	}
 	if r.EmptyIdle, err = empty.idle(); err != nil {
 		return err
@@ -161,19 +161,19 @@ type parkedDatabase struct {
 }
 
 // newParkedDatabase fills a new database: the executor creates one run, and SQL copies it.
-func newParkedDatabase(ctx context.Context, on database, runs int) (*parkedDatabase, error) {
-	place, err := on.create()
+func newParkedDatabase(ctx context.Context, db database, runs int) (*parkedDatabase, error) {
+	place, err := db.create()
 	if err != nil {
 		return nil, err
 	}
-	l := &parkedDatabase{database: on, place: place, runs: runs, decided: make(map[int]bool), random: rand.New(rand.NewPCG(3, 4))}
-	kept, err := on.open(ctx, place)
+	l := &parkedDatabase{database: db, place: place, runs: runs, decided: make(map[int]bool), random: rand.New(rand.NewPCG(3, 4))}
+	st, err := db.open(ctx, place)
 	if err != nil {
 		return nil, err
 	}
-	e, err := newExecutorSide(executor.Config{Store: kept, Sealer: plainSealer{}}, reviewWorkload(parkedText), kept.Close)
+	e, err := newExecutorSide(executor.Config{Store: st, Sealer: plainSealer{}}, reviewWorkload(parkedText), st.Close)
 	if err != nil {
-		return nil, errors.Join(err, kept.Close())
+		return nil, errors.Join(err, st.Close())
 	}
 	if runs == 0 {
 		return l, e.close()
@@ -181,12 +181,12 @@ func newParkedDatabase(ctx context.Context, on database, runs int) (*parkedDatab
 	t := &rowTemplate{key: parkedKey(1)}
 	err = e.start(ctx, t.key)
 	if err == nil {
-		err = t.read(ctx, kept)
+		err = t.read(ctx, st)
 	}
 	if err := errors.Join(err, e.close()); err != nil {
 		return nil, err
 	}
-	return l, on.fill(ctx, place, t, runs)
+	return l, db.fill(ctx, place, t, runs)
 }
 
 // maxParked is the number of possible keys.

@@ -148,12 +148,12 @@ func (web *benchServer) handle(ctx context.Context, order childOrder, n *int) (r
 }
 
 func openChild(ctx context.Context, o childOrder) (*executorSide, error) {
-	var kept closableStore
+	var st closableStore
 	var err error
 	if o.Database == onPostgres {
-		kept, err = postgres.Open(ctx, o.Place, postgres.Config{MaxConns: poolSize})
+		st, err = postgres.Open(ctx, o.Place, postgres.Config{MaxConns: poolSize})
 	} else {
-		kept, err = sqlite.Open(o.Place)
+		st, err = sqlite.Open(o.Place)
 	}
 	if err != nil {
 		return nil, err
@@ -161,12 +161,12 @@ func openChild(ctx context.Context, o childOrder) (*executorSide, error) {
 	var sealer executor.Sealer = plainSealer{}
 	if o.Sealed {
 		if sealer, err = newSealer(); err != nil {
-			return nil, errors.Join(err, kept.Close())
+			return nil, errors.Join(err, st.Close())
 		}
 	}
-	e, err := newExecutorSide(executor.Config{Store: kept, Sealer: sealer, Lease: o.Lease}, reviewWorkload(o.Text), kept.Close)
+	e, err := newExecutorSide(executor.Config{Store: st, Sealer: sealer, Lease: o.Lease}, reviewWorkload(o.Text), st.Close)
 	if err != nil {
-		return nil, errors.Join(err, kept.Close())
+		return nil, errors.Join(err, st.Close())
 	}
 	return e, nil
 }
@@ -180,23 +180,23 @@ func heap() int64 {
 
 // decideOne decides a run, and starts another one instead, which is not measured.
 func decideOne(ctx context.Context, e *executorSide, key string, n int) (time.Duration, error) {
-	begun := time.Now()
+	started := time.Now()
 	if err := e.decide(ctx, key); err != nil {
 		return 0, err
 	}
-	latency := time.Since(begun)
+	latency := time.Since(started)
 	return latency, e.start(ctx, "new-"+strconv.Itoa(n))
 }
 
 // reportOn requests a report over all decisions.
 func reportOn(ctx context.Context, e *executorSide, reply *childReply) error {
 	runtime.GC()
-	begun, cpu := time.Now(), cpuTime()
+	started, cpu := time.Now(), cpuTime()
 	r, err := e.executor.Analytics(ctx, benchAccount, analytics.Query{})
 	if err != nil {
 		return err
 	}
-	reply.Latencies, reply.CPU = []time.Duration{time.Since(begun)}, cpuTime()-cpu
+	reply.Latencies, reply.CPU = []time.Duration{time.Since(started)}, cpuTime()-cpu
 	reply.Requests = r.All.Requests
 	for _, p := range r.People {
 		reply.Votes += p.Votes

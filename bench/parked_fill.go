@@ -23,14 +23,14 @@ func (t *rowTemplate) read(ctx context.Context, s store.Store) error {
 	if err != nil {
 		return err
 	}
-	asked, err := s.Interrupts(ctx, benchAccount, run.ID)
+	interrupts, err := s.Interrupts(ctx, benchAccount, run.ID)
 	if err != nil {
 		return err
 	}
-	if len(asked) != 1 {
-		return fmt.Errorf("the template waits at %d places", len(asked))
+	if len(interrupts) != 1 {
+		return fmt.Errorf("the template waits at %d places", len(interrupts))
 	}
-	t.run, t.interrupt = run.ID, asked[0].ID
+	t.run, t.interrupt = run.ID, interrupts[0].ID
 	return nil
 }
 

@@ -77,9 +77,9 @@ func (l *parkedDatabase) inbox(ctx context.Context, pages int) (r inboxResult, e
 	}
 	var found [2][]time.Duration
 	for page := range 2 * (pages + 1) {
-		which, begun := page%2, time.Now()
+		which, started := page%2, time.Now()
 		got, err := inboxPageAfter(ctx, reply, []string{"", middle}[which], inboxPage)
-		took := time.Since(begun)
+		took := time.Since(started)
 		if err == nil && len(got.Items) != inboxPage {
 			err = fmt.Errorf("a page of the inbox has %d requests", len(got.Items))
 		}
@@ -165,7 +165,7 @@ const maxDuringSweep = 10_000
 // decideWhileExpiring decides runs sequentially until a number of requests have expired, and waits
 // for their runs to resume.
 func decideWhileExpiring(ctx context.Context, e *executorSide, order childOrder, reply *childReply) error {
-	begun, decided := time.Now(), 0
+	started, decided := time.Now(), 0
 	for e.expired() < int64(order.Expire) {
 		if decided < len(order.Decide) {
 			// under an unused name
@@ -178,7 +178,7 @@ func decideWhileExpiring(ctx context.Context, e *executorSide, order childOrder,
 		}
 		time.Sleep(order.Pause)
 	}
-	reply.Swept = time.Since(begun)
+	reply.Swept = time.Since(started)
 	for n := 0; n < order.Tenants; {
 		running, err := e.store.List(ctx, expiringKey(n), store.RunFilter{Status: []store.Status{store.StatusReady, store.StatusRunning}, Limit: 1})
 		if err != nil {
@@ -190,7 +190,7 @@ func decideWhileExpiring(ctx context.Context, e *executorSide, order childOrder,
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	reply.Resumed = time.Since(begun)
+	reply.Resumed = time.Since(started)
 	return nil
 }
 

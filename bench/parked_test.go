@@ -13,21 +13,21 @@ import (
 // A copy has the documents of its original, under its own names: a decision changes its request and
 // is audited.
 func TestFill_CopyHasItsDocuments(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, on database) {
-		l, err := newParkedDatabase(t.Context(), on, 3)
+	onEachDatabase(t, func(t *testing.T, db database) {
+		l, err := newParkedDatabase(t.Context(), db, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := on.open(t.Context(), l.place)
+		st, err := db.open(t.Context(), l.place)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := newExecutorSide(executor.Config{Store: kept, Sealer: plainSealer{}}, reviewWorkload(parkedText), kept.Close)
+		e, err := newExecutorSide(executor.Config{Store: st, Sealer: plainSealer{}}, reviewWorkload(parkedText), st.Close)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer e.close()
-		run, err := kept.Get(t.Context(), benchAccount, parkedKey(2))
+		run, err := st.Get(t.Context(), benchAccount, parkedKey(2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,12 +35,12 @@ func TestFill_CopyHasItsDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		for kind, want := range map[store.DocumentKind]int64{"run": 1, store.RequestDocument: 2, "vote": 1} {
-			papers, err := kept.Documents(t.Context(), benchAccount, kind, store.DocumentFilter{Run: run.ID})
+			papers, err := st.Documents(t.Context(), benchAccount, kind, store.DocumentFilter{Run: run.ID})
 			if err != nil || len(papers) != 1 || papers[0].Revision != want {
 				t.Errorf("documents of kind %s: %v, %v; want one of revision %d", kind, papers, err, want)
 			}
 		}
-		head, err := kept.AuditHead(t.Context(), benchAccount)
+		head, err := st.AuditHead(t.Context(), benchAccount)
 		// two of the original, two of the decision
 		if err != nil || head.Seq != 4 || head.Hash == (chain.Head{}).Hash {
 			t.Errorf("the log ends with %d, %v; want 4", head.Seq, err)
@@ -50,19 +50,19 @@ func TestFill_CopyHasItsDocuments(t *testing.T) {
 
 // Expiring runs are spread over accounts; each has some.
 func TestFill_ExpiringRunsSpanAccounts(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, on database) {
+	onEachDatabase(t, func(t *testing.T, db database) {
 		const runs = 300
-		l, err := newParkedDatabase(t.Context(), on, runs)
+		l, err := newParkedDatabase(t.Context(), db, runs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := on.open(t.Context(), l.place)
+		st, err := db.open(t.Context(), l.place)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer kept.Close()
+		defer st.Close()
 		for n := range tenantCount(runs) {
-			waiting, err := kept.List(t.Context(), expiringKey(n), store.RunFilter{})
+			waiting, err := st.List(t.Context(), expiringKey(n), store.RunFilter{})
 			want := perTenant
 			if n == 1 { // the first run is the original, in our own account
 				want--

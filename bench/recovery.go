@@ -62,13 +62,13 @@ func (p recoveryPlan) measure(ctx context.Context, progress io.Writer) (r recove
 		return r, err
 	}
 	defer func() { err = errors.Join(err, w.client.close()) }()
-	for turn := range p.rounds {
+	for round := range p.rounds {
 		for _, broken := range []struct {
 			name string
 			do   func(context.Context) (time.Duration, error)
 			took *time.Duration
 		}{{"process death", w.takeOver, &r.TakenOver}, {"database crash", w.restart, &r.Restarted}, {"network outage", w.disconnect, &r.Reconnected}} {
-			fmt.Fprintf(progress, "%s: round %d of %d, %s\n", recoveryName, turn+1, p.rounds, broken.name)
+			fmt.Fprintf(progress, "%s: round %d of %d, %s\n", recoveryName, round+1, p.rounds, broken.name)
 			took, err := broken.do(ctx)
 			if err != nil {
 				return r, fmt.Errorf("%s: %w", broken.name, err)
@@ -109,7 +109,7 @@ func (w *recoveryRig) takeOver(ctx context.Context) (took time.Duration, err err
 		if err != nil {
 			return 0, err
 		}
-		begun := time.Now()
+		started := time.Now()
 		for held := left; held > 0; {
 			time.Sleep(20 * time.Millisecond)
 			if held, err = w.held(ctx); err != nil {
@@ -117,7 +117,7 @@ func (w *recoveryRig) takeOver(ctx context.Context) (took time.Duration, err err
 			}
 		}
 		if left > 0 {
-			return time.Since(begun), nil
+			return time.Since(started), nil
 		}
 	}
 	return 0, errors.New("the process never died during a run")
@@ -129,16 +129,16 @@ func (w *recoveryRig) kill(ctx context.Context) (left int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	dies, err := newChild(ctx, w.first)
+	victim, err := newChild(ctx, w.first)
 	if err != nil {
 		return 0, err
 	}
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_, _ = dies.ask(childOrder{Decide: keys}) // it dies before it can answer
+		_, _ = victim.ask(childOrder{Decide: keys}) // it dies before it can answer
 	}()
-	err = errors.Join(w.waitHeld(ctx, over), dies.cmd.Process.Kill())
+	err = errors.Join(w.waitHeld(ctx, over), victim.cmd.Process.Kill())
 	<-over
 	if err != nil {
 		return 0, err
@@ -211,11 +211,11 @@ func (w *recoveryRig) disconnect(ctx context.Context) (took time.Duration, err e
 
 // decideWithRetry decides a run, with as many retries as necessary.
 func decideWithRetry(ctx context.Context, client *webClient, key string) (time.Duration, error) {
-	begun := time.Now()
+	started := time.Now()
 	for {
 		err := client.decide(ctx, key)
-		if err == nil || time.Since(begun) > time.Minute {
-			return time.Since(begun), err
+		if err == nil || time.Since(started) > time.Minute {
+			return time.Since(started), err
 		}
 		client.http.closeIdle()
 		time.Sleep(20 * time.Millisecond)

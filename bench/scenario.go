@@ -56,11 +56,11 @@ func scenarios() []scenario {
 	return append(list, policyScenarios()...)
 }
 
-func waitScenario(prefix string, size int, how saveMode, unequal string) scenario {
+func waitScenario(prefix string, size int, mode saveMode, unequal string) scenario {
 	text := escapedText(size)
 	return scenario{
 		name: prefix + sizeName(size), description: fmt.Sprintf("wait at node 5 of 10 and resume, %s of state", sizeName(size)),
-		ours:    func() (*engine, error) { return oursWait(text, how) },
+		ours:    func() (*engine, error) { return oursWait(text, mode) },
 		eino:    func() (*engine, error) { return einoWait(text) },
 		unequal: unequal,
 	}
@@ -68,10 +68,10 @@ func waitScenario(prefix string, size int, how saveMode, unequal string) scenari
 
 type oursFanMaker func(n int, how saveMode) (*engine, error)
 
-func fanScenario(prefix string, n int, make oursFanMaker, how saveMode, unequal string) scenario {
+func fanScenario(prefix string, n int, make oursFanMaker, mode saveMode, unequal string) scenario {
 	return scenario{
 		name: fmt.Sprint(prefix, n), description: fmt.Sprintf("%d parallel waits, answered in one call", n),
-		ours:    func() (*engine, error) { return make(n, how) },
+		ours:    func() (*engine, error) { return make(n, mode) },
 		eino:    func() (*engine, error) { return einoFan(n) },
 		unequal: unequal,
 	}

@@ -71,17 +71,17 @@ func (p webPlan) measure(ctx context.Context, list []holdScenario, progress io.W
 }
 
 func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario, progress io.Writer, found *webReport) (err error) {
-	on, err := newDatabase(ctx, name)
+	db, err := newDatabase(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, on.close()) }()
-	version, err := on.version(ctx)
+	defer func() { err = errors.Join(err, db.close()) }()
+	version, err := db.version(ctx)
 	if err != nil {
 		return err
 	}
 	found.Databases, found.Rounds = append(found.Databases, version), p.rounds
-	f, err := p.newComparison(ctx, on, newWorkload(workloadReview), progress)
+	f, err := p.newComparison(ctx, db, newWorkload(workloadReview), progress)
 	if err != nil {
 		return err
 	}
@@ -104,16 +104,16 @@ func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario
 
 // measureRows measures everything except the noisy tenant.
 func (p webPlan) measureRows(ctx context.Context, f *comparison, list []holdScenario, found *webReport) error {
-	bare := 0.0
+	rawSQL := 0.0
 	for _, s := range list {
 		rows, err := f.measure(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%d callers: %w", s.callers, err)
 		}
 		found.Rows = append(found.Rows, rows...)
-		bare = max(bare, rows[1].Sides[sideRawSQL].Median)
+		rawSQL = max(rawSQL, rows[1].Sides[sideRawSQL].Median)
 	}
-	paced, err := f.paced(ctx, bare, p.paced)
+	paced, err := f.paced(ctx, rawSQL, p.paced)
 	if err != nil {
 		return err
 	}

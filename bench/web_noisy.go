@@ -36,7 +36,7 @@ const (
 	noisyLead = 8
 )
 
-func noisyName(ground string) string { return "http/" + ground + "/noisy" }
+func noisyName(database string) string { return "http/" + database + "/noisy" }
 
 // ratio is the slowdown of the quiet tenant by the noisy one.
 func (r noisyResult) ratio() (p99 float64, known bool) {
@@ -47,7 +47,7 @@ func (r noisyResult) ratio() (p99 float64, known bool) {
 }
 
 // noisy alternates between the quiet tenant alone and with the noisy one.
-func (f *comparison) noisy(ctx context.Context, lasts time.Duration) (r noisyResult, err error) {
+func (f *comparison) noisy(ctx context.Context, duration time.Duration) (r noisyResult, err error) {
 	c := f.targets[sideHTTP].(*callerPool)
 	client := c.runKeeper.(*webClient)
 	r = noisyResult{Database: f.database.name(), Pace: noisyPace, Noise: overloadResult{Database: f.database.name()}}
@@ -57,14 +57,14 @@ func (f *comparison) noisy(ctx context.Context, lasts time.Duration) (r noisyRes
 	}
 	defer quiet[0].http.closeIdle()
 	var alone, beside, refused []time.Duration
-	for turn := range f.plan.rounds {
+	for round := range f.plan.rounds {
 		capacity, err := c.capacity(ctx, f.plan.stretch)
 		if err != nil {
 			return r, err
 		}
-		fmt.Fprintf(f.progress, "round %d of %d: %s, %d times %.0f starts a second\n", turn+1, f.plan.rounds, noisyName(r.Database), overloadFactor, capacity)
-		day := &quietTenant{webClient: quiet[0], count: max(1, int(noisyPace*lasts.Seconds()))}
-		if err := day.prepare(ctx, turn); err != nil {
+		fmt.Fprintf(f.progress, "round %d of %d: %s, %d times %.0f starts a second\n", round+1, f.plan.rounds, noisyName(r.Database), overloadFactor, capacity)
+		day := &quietTenant{webClient: quiet[0], count: max(1, int(noisyPace*duration.Seconds()))}
+		if err := day.prepare(ctx, round); err != nil {
 			return r, err
 		}
 		took, err := day.decide(ctx)
@@ -72,11 +72,11 @@ func (f *comparison) noisy(ctx context.Context, lasts time.Duration) (r noisyRes
 			return r, fmt.Errorf("alone: %w", err)
 		}
 		alone = append(alone, took...)
-		crew, err := client.tenant(fmt.Sprintf("noisy-%d", turn), noisyKeys)
+		crew, err := client.tenant(fmt.Sprintf("noisy-%d", round), noisyKeys)
 		if err != nil {
 			return r, err
 		}
-		took, noise, err := day.decideDuringNoise(ctx, crew, capacity, lasts)
+		took, noise, err := day.decideDuringNoise(ctx, crew, capacity, duration)
 		if err != nil {
 			return r, fmt.Errorf("with noise: %w", err)
 		}
@@ -95,11 +95,11 @@ func sideOf(latencies []time.Duration) pacedSide {
 
 // capacity is how many runs per second the server starts when each caller waits for its response.
 func (c *callerPool) capacity(ctx context.Context, lasts time.Duration) (float64, error) {
-	calm, err := c.starts(ctx, baselineCallers, loadSpec{duration: lasts, minRuns: baselineCallers})
+	baseline, err := c.starts(ctx, baselineCallers, loadSpec{duration: lasts, minRuns: baselineCallers})
 	if err == nil {
 		_, err = c.decides(ctx, baselineCallers)
 	}
-	return float64(len(calm.latencies)) / calm.wall.Seconds(), err
+	return float64(len(baseline.latencies)) / baseline.wall.Seconds(), err
 }
 
 // tenant has a client for each of several keys of an account.
@@ -122,11 +122,11 @@ func (c *webClient) tenant(account string, keys int) (t tenant, err error) {
 }
 
 // overload overloads the server with all keys at the same time.
-func (t tenant) overload(ctx context.Context, capacity float64, lasts time.Duration) (sum overloadRound) {
+func (t tenant) overload(ctx context.Context, capacity float64, duration time.Duration) (sum overloadRound) {
 	turns := make([]overloadRound, len(t))
 	var all sync.WaitGroup
 	for n, c := range t {
-		all.Go(func() { turns[n] = c.overload(ctx, fmt.Sprintf("key-%d", n), capacity/float64(len(t)), lasts) })
+		all.Go(func() { turns[n] = c.overload(ctx, fmt.Sprintf("key-%d", n), capacity/float64(len(t)), duration) })
 	}
 	all.Wait()
 	for _, one := range turns {
@@ -149,9 +149,9 @@ type quietTenant struct {
 }
 
 // prepare starts the runs to be decided later.
-func (q *quietTenant) prepare(ctx context.Context, turn int) error {
+func (q *quietTenant) prepare(ctx context.Context, round int) error {
 	for n := range 2 * q.count {
-		key := fmt.Sprintf("quiet-%d-%d", turn, n)
+		key := fmt.Sprintf("quiet-%d-%d", round, n)
 		if err := q.start(ctx, key); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
@@ -179,10 +179,10 @@ func (q *quietTenant) decide(ctx context.Context) ([]time.Duration, error) {
 
 // decideDuringNoise decides the other half while the noisy tenant, which has started before,
 // overloads the server.
-func (q *quietTenant) decideDuringNoise(ctx context.Context, crew tenant, capacity float64, lasts time.Duration) ([]time.Duration, overloadRound, error) {
-	lead := lasts / noisyLead
+func (q *quietTenant) decideDuringNoise(ctx context.Context, crew tenant, capacity float64, duration time.Duration) ([]time.Duration, overloadRound, error) {
+	lead := duration / noisyLead
 	noise := make(chan overloadRound, 1)
-	go func() { noise <- crew.overload(ctx, capacity, lead+lasts) }()
+	go func() { noise <- crew.overload(ctx, capacity, lead+duration) }()
 	time.Sleep(lead)
 	took, err := q.decide(ctx)
 	return took, <-noise, err

@@ -64,15 +64,15 @@ func (r overloadResult) goodput() float64 {
 
 // sum adds up the rounds; rates are medians.
 func (r overloadResult) sum() (sum overloadRound) {
-	var capacity, asked, calm, cpu []float64
+	var capacity, asked, baseline, cpu []float64
 	for _, t := range r.Rounds {
 		sum.Good, sum.Refused, sum.Failed = sum.Good+t.Good, sum.Refused+t.Refused, sum.Failed+t.Failed
 		sum.Lasted, sum.Worst = sum.Lasted+t.Lasted, t.Worst
 		capacity, asked = append(capacity, t.Capacity), append(asked, t.Offered)
-		calm, cpu = append(calm, float64(t.BaselineCPU)), append(cpu, float64(t.CPU))
+		baseline, cpu = append(baseline, float64(t.BaselineCPU)), append(cpu, float64(t.CPU))
 	}
 	sum.Capacity, sum.Offered = median(capacity), median(asked)
-	sum.BaselineCPU, sum.CPU = time.Duration(median(calm)), time.Duration(median(cpu))
+	sum.BaselineCPU, sum.CPU = time.Duration(median(baseline)), time.Duration(median(cpu))
 	return sum
 }
 
@@ -92,12 +92,12 @@ func (f *comparison) overload(ctx context.Context, turns int, lasts time.Duratio
 	client := c.runKeeper.(*webClient)
 	r = overloadResult{Database: f.database.name()}
 	var good, refused []time.Duration
-	for turn := range turns {
+	for round := range turns {
 		before, err := f.cpuOfAll(client)
 		if err != nil {
 			return r, err
 		}
-		calm, err := c.starts(ctx, baselineCallers, loadSpec{duration: f.plan.stretch, minRuns: baselineCallers})
+		baseline, err := c.starts(ctx, baselineCallers, loadSpec{duration: f.plan.stretch, minRuns: baselineCallers})
 		if err != nil {
 			return r, err
 		}
@@ -105,14 +105,14 @@ func (f *comparison) overload(ctx context.Context, turns int, lasts time.Duratio
 		if err != nil {
 			return r, err
 		}
-		capacity := float64(len(calm.latencies)) / calm.wall.Seconds()
+		capacity := float64(len(baseline.latencies)) / baseline.wall.Seconds()
 		fmt.Fprintf(f.progress, "http/%s: %d times %.0f starts a second\n", r.Database, overloadFactor, capacity)
-		t := client.overload(ctx, fmt.Sprintf("over-%d", turn), capacity, lasts)
+		t := client.overload(ctx, fmt.Sprintf("over-%d", round), capacity, lasts)
 		after, err := f.cpuOfAll(client)
 		if err != nil {
 			return r, err
 		}
-		t.BaselineCPU, t.CPU = (between-before)/time.Duration(len(calm.latencies)), (after-between)/time.Duration(max(1, t.Good))
+		t.BaselineCPU, t.CPU = (between-before)/time.Duration(len(baseline.latencies)), (after-between)/time.Duration(max(1, t.Good))
 		r.Rounds, good, refused = append(r.Rounds, t), append(good, t.good...), append(refused, t.refused...)
 		if _, err := c.decides(ctx, baselineCallers); err != nil {
 			return r, err
@@ -135,18 +135,18 @@ func (f *comparison) cpuOfAll(client *webClient) (time.Duration, error) {
 }
 
 // overload starts runs at a constant rate, regardless of earlier ones.
-func (c *webClient) overload(ctx context.Context, prefix string, capacity float64, lasts time.Duration) overloadRound {
+func (c *webClient) overload(ctx context.Context, prefix string, capacity float64, duration time.Duration) overloadRound {
 	r := overloadRound{Capacity: capacity, Offered: overloadFactor * capacity}
 	defer c.http.closeIdle()
 	var mu sync.Mutex
 	var underWay atomic.Int64
-	begun := time.Now()
+	started := time.Now()
 	count := func(err error, took time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
-		r.count(err, time.Since(begun), took)
+		r.count(err, time.Since(started), took)
 	}
-	total := max(1, int(r.Offered*lasts.Seconds()))
+	total := max(1, int(r.Offered*duration.Seconds()))
 	_, _ = atPace(r.Offered, total, func(n int) error { // errors are counted
 		from := time.Now()
 		var err error = &statusError{status: 429}
@@ -157,7 +157,7 @@ func (c *webClient) overload(ctx context.Context, prefix string, capacity float6
 		count(err, time.Since(from))
 		return nil
 	})
-	r.Recovered = c.recoveryTime(ctx, prefix, begun.Add(time.Duration(float64(total)/r.Offered*float64(time.Second))))
+	r.Recovered = c.recoveryTime(ctx, prefix, started.Add(time.Duration(float64(total)/r.Offered*float64(time.Second))))
 	return r
 }
 

@@ -32,12 +32,12 @@ type pacedSide struct {
 	P99 float64 `json:"p99Ns"`
 }
 
-func pacedName(ground string) string { return "http/" + ground + "/paced" }
+func pacedName(database string) string { return "http/" + database + "/paced" }
 
 // paced alternates between the server and raw SQL at the rate.
-func (f *comparison) paced(ctx context.Context, bare float64, lasts time.Duration) (pacedResult, error) {
-	r := pacedResult{Database: f.database.name(), RawSQL: bare, Pace: minOfRawSQL * bare, Sides: make(map[string]pacedSide)}
-	count := max(1, int(r.Pace*lasts.Seconds()))
+func (f *comparison) paced(ctx context.Context, rawSQL float64, duration time.Duration) (pacedResult, error) {
+	r := pacedResult{Database: f.database.name(), RawSQL: rawSQL, Pace: minOfRawSQL * rawSQL, Sides: make(map[string]pacedSide)}
+	count := max(1, int(r.Pace*duration.Seconds()))
 	found := make(map[string][]time.Duration)
 	for round := range f.plan.rounds {
 		fmt.Fprintf(f.progress, "round %d of %d: %s, %.0f decisions a second\n", round+1, f.plan.rounds, pacedName(r.Database), r.Pace)
@@ -82,9 +82,9 @@ func (f *comparison) paced(ctx context.Context, bare float64, lasts time.Duratio
 func atPace(pace float64, count int, do func(n int) error) ([]time.Duration, error) {
 	latencies, errs := make([]time.Duration, count), make([]error, count)
 	var all sync.WaitGroup
-	begun := time.Now()
+	started := time.Now()
 	for n := range count {
-		due := begun.Add(time.Duration(float64(n) / pace * float64(time.Second)))
+		due := started.Add(time.Duration(float64(n) / pace * float64(time.Second)))
 		time.Sleep(time.Until(due))
 		all.Go(func() {
 			errs[n] = do(n)

@@ -41,8 +41,8 @@ const openers = 16
 
 // streams opens event streams of waiting runs, and reads each until the outcome. Then the streams
 // are idle.
-func (c *webClient) streams(ctx context.Context, ground string, count int) (r streamResult, err error) {
-	r = streamResult{Database: ground, Streams: count}
+func (c *webClient) streams(ctx context.Context, database string, count int) (r streamResult, err error) {
+	r = streamResult{Database: database, Streams: count}
 	for n := range streamedRuns {
 		if err := c.start(ctx, streamKey(n)); err != nil {
 			return r, err
@@ -87,11 +87,11 @@ func (c *webClient) eventDelays(ctx context.Context, opened []net.Conn) ([]time.
 	times, errs := make([]time.Duration, len(opened)), make([]error, len(opened))
 	for run := range min(streamedRuns, len(opened)) {
 		var all sync.WaitGroup
-		begun := time.Now()
+		started := time.Now()
 		for n := run; n < len(opened); n += streamedRuns {
 			all.Go(func() {
-				errs[n] = errors.Join(opened[n].SetReadDeadline(begun.Add(time.Minute)), readUntilEvent(bufio.NewReader(opened[n]), "decided"))
-				times[n] = time.Since(begun)
+				errs[n] = errors.Join(opened[n].SetReadDeadline(started.Add(time.Minute)), readUntilEvent(bufio.NewReader(opened[n]), "decided"))
+				times[n] = time.Since(started)
 			})
 		}
 		if err := c.decide(ctx, streamKey(run)); err != nil {

@@ -15,8 +15,8 @@ import (
 // Ten requests at once are not a load, but each of them passes through all layers, and so does
 // every stream.
 func TestWeb_StreamsAndOverload(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, on database) {
-		f := newTestComparison(t, on, reviewWorkload(randomText(kib)))
+	onEachDatabase(t, func(t *testing.T, db database) {
+		f := newTestComparison(t, db, reviewWorkload(randomText(kib)))
 		f.plan.web = true
 		h, _, err := f.make(t.Context(), sideHTTP)
 		if err != nil {
@@ -24,7 +24,7 @@ func TestWeb_StreamsAndOverload(t *testing.T) {
 		}
 		defer h.close()
 		client := h.(*callerPool).runKeeper.(*webClient)
-		streams, err := client.streams(t.Context(), on.name(), 20)
+		streams, err := client.streams(t.Context(), db.name(), 20)
 		if err != nil || streams.DelayP99 == 0 || streams.Streams != 20 || streams.Heap[0] == 0 || streams.Resident[0] == 0 || streams.Heap[1] == 0 {
 			t.Errorf("streams: %+v, %v", streams, err)
 		}

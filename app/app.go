@@ -38,8 +38,8 @@ func Provider(other provider.Provider) Option {
 
 // Notify sets a function that delivers notices to people: new requests, reminders, pages. A failed
 // delivery is retried; a successful one may be repeated with the same key. See [executor.Desk].
-func Notify(tell func(ctx context.Context, account string, notice desk.Notice) error) Option {
-	return func(p *program) { p.notify = tell }
+func Notify(deliver func(ctx context.Context, account string, notice desk.Notice) error) Option {
+	return func(p *program) { p.notify = deliver }
 }
 
 // program is the state shared by the commands.

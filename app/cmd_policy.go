@@ -129,7 +129,7 @@ type lintReport struct {
 
 // Run checks a policy more strictly than a server does.
 func (c *policyLint) Run(p *program) error {
-	world, err := c.environment()
+	env, err := c.environment()
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *policyLint) Run(p *program) error {
 	} else if err != nil {
 		return err
 	} else {
-		report.Loads, report.Problems = true, orEmpty(set.Lint(world))
+		report.Loads, report.Problems = true, orEmpty(set.Lint(env))
 	}
 	if err := p.print(report, report.text); err != nil {
 		return err
@@ -164,34 +164,34 @@ func (r lintReport) text(w io.Writer) {
 }
 
 // environment returns the groups and routes to check against, as far as files are given.
-func (c *policyLint) environment() (world policy.LintContext, err error) {
+func (c *policyLint) environment() (env policy.LintContext, err error) {
 	if c.Groups != "" {
 		groups := &groupsFile{file: c.Groups}
 		if err := groups.load(); err != nil {
-			return world, &fileError{err}
+			return env, &fileError{err}
 		}
-		world.Directory = groups
+		env.Directory = groups
 	}
 	if c.Routes == "" {
-		return world, nil
+		return env, nil
 	}
 	routes, err := readRoutes(c.Routes)
 	if err != nil {
-		return world, &fileError{err}
+		return env, &fileError{err}
 	}
-	world.CheckRoute = func(name string) string {
+	env.CheckRoute = func(name string) string {
 		if _, known := routes[name]; !known {
 			return "unknown"
 		}
 		return ""
 	}
-	world.WidensTo = func(name string) (who []string) {
+	env.WidensTo = func(name string) (who []string) {
 		for _, step := range routes[name].Steps {
 			who = append(who, step.Widen...)
 		}
 		return who
 	}
-	return world, nil
+	return env, nil
 }
 
 type policyExplain struct {

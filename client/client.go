@@ -196,8 +196,8 @@ func (c *Client) Requests(ctx context.Context, q Query) (page api.Page[api.Reque
 }
 
 // Request returns one request.
-func (c *Client) Request(ctx context.Context, id string) (asked api.Request, err error) {
-	return asked, c.call(ctx, request{path: "/requests/" + url.PathEscape(id)}, &asked)
+func (c *Client) Request(ctx context.Context, id string) (req api.Request, err error) {
+	return req, c.call(ctx, request{path: "/requests/" + url.PathEscape(id)}, &req)
 }
 
 // Graphs lists the graphs and agents that can be run.

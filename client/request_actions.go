@@ -28,12 +28,12 @@ const (
 
 // Act applies an action other than a decision to a request, and returns the updated request.
 // Retries apply it once.
-func (c *Client) Act(ctx context.Context, id, act string, body api.RequestAction) (asked api.Request, err error) {
+func (c *Client) Act(ctx context.Context, id, act string, body api.RequestAction) (req api.Request, err error) {
 	r := request{
 		method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/" + url.PathEscape(act), body: body,
 		headers: map[string]string{"Idempotency-Key": NewID()},
 	}
-	return asked, c.call(ctx, r, &asked)
+	return req, c.call(ctx, r, &req)
 }
 
 // Answers returns requests that were closed after a cursor, in order and each once, and the cursor

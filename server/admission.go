@@ -50,10 +50,10 @@ func (s *Server) credentialOf(r *http.Request) admission.CredentialHash {
 
 // heavyRead acquires a heavy-read permit for the caller.
 func (s *Server) heavyRead(ctx context.Context) (done func(), err error) {
-	done, again := s.heavyReads.Acquire(ctx, principalOf(ctx).Account)
+	done, delay := s.heavyReads.Acquire(ctx, principalOf(ctx).Account)
 	if done == nil {
 		p := overloaded("too many history reads are running for this account or for others; retry after the Retry-After delay")
-		p.retryAfter, p.limit = again, "heavy_reads"
+		p.retryAfter, p.limit = delay, "heavy_reads"
 		return nil, p
 	}
 	return done, nil

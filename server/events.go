@@ -144,8 +144,8 @@ func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, la
 
 // chat streams a run until its outcome is known.
 func (t *stream) chat(ctx context.Context, request executor.RunRequest, known fermata.Outcome) {
-	settled := make(chan chatResult, 1)
-	t.result = settled
+	results := make(chan chatResult, 1)
+	t.result = results
 	if known != nil {
 		// a disconnected client sends the request again
 		_ = t.finish(ctx, chatResult{outcome: known})
@@ -156,7 +156,7 @@ func (t *stream) chat(ctx context.Context, request executor.RunRequest, known fe
 	go func() {
 		defer close(gone)
 		outcome, err := t.config.Executor.Await(ctx, request, t.run)
-		settled <- chatResult{outcome, err}
+		results <- chatResult{outcome, err}
 	}()
 	defer func() { cancel(); <-gone }()
 	t.serve(ctx)

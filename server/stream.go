@@ -94,14 +94,14 @@ func (t *stream) writeProgress(p *executor.Progress) error {
 // earlier is sent first.
 func (t *stream) catchUp(ctx context.Context) error {
 	for {
-		rests, err := t.writeEvents(ctx)
+		resting, err := t.writeEvents(ctx)
 		if err != nil {
 			return err // the client reconnects with its Last-Event-ID
 		}
 		// A client that reconnects after the last event gets at least the outcome.
-		rests, t.atRest = rests || t.atRest, false
+		resting, t.atRest = resting || t.atRest, false
 		t.over = t.over || t.ended
-		if !rests || t.result != nil {
+		if !resting || t.result != nil {
 			t.over = t.over && t.result == nil // a chat ends with its own outcome
 			return nil
 		}

@@ -257,9 +257,9 @@ const wideWidth, kindColumn = 64, 18
 //	▌ kind              summary                                 23h 12m left
 //	▌                   run · graph                                   4m ago
 func rowLines(m *model, r row, here bool, width int) []string {
-	mark, look := "  ", styleNormal
+	mark, rowStyle := "  ", styleNormal
 	if here {
-		mark, look = "▌ ", styleStrong
+		mark, rowStyle = "▌ ", styleStrong
 	}
 	rest, urgent := timeLeft(r.r.Deadline, m.now)
 	style := faintStyle
@@ -267,9 +267,9 @@ func rowLines(m *model, r row, here bool, width int) []string {
 		rest, style = "! "+rest, warnStyle
 	}
 	if !r.closedAt.IsZero() {
-		rest, style, look = "no longer open", faintStyle, styleFaint
+		rest, style, rowStyle = "no longer open", faintStyle, styleFaint
 	}
-	kind := truncate(cells(r.r.Kind, modeLine, look), kindColumn-2)
+	kind := truncate(cells(r.r.Kind, modeLine, rowStyle), kindColumn-2)
 	from := cells(origin(r.r), modeLine, styleFaint)
 	head := ownText(mark, styleStrong)
 	second := ownText(mark, styleStrong)
@@ -279,7 +279,7 @@ func rowLines(m *model, r row, here bool, width int) []string {
 	} else {
 		from = append(append(kind, ownText(" · ", styleFaint)...), from...)
 	}
-	head = append(head, cells(r.summary, modeLine, look)...)
+	head = append(head, cells(r.summary, modeLine, rowStyle)...)
 	second = append(second, from...)
 	age := ago(r.r.CreatedAt, m.now)
 	return []string{spread(head, rest, style, width), spread(second, age, faintStyle, width), ""}

@@ -42,8 +42,8 @@ func TestScheduler_AccountWithoutPermitUsesReserve(t *testing.T) {
 				g.Errorf("%s: %+v", account, got)
 			}
 		}
-		if working, _ := g.Load(); working != 16+16/reserveShare {
-			g.Errorf("%d work", working)
+		if executing, _ := g.Load(); executing != 16+16/reserveShare {
+			g.Errorf("%d work", executing)
 		}
 		if got := <-g.arriveFor(g.Context(), "d"); got.in || got.after != normalWait {
 			g.Errorf("one too many: %+v", got)
@@ -125,8 +125,8 @@ func TestScheduler_OverloadedAccountAmongOthersIsRestricted(t *testing.T) {
 			synctest.Wait()
 			select {
 			case got := <-waits:
-				if working := len(leave) - n - 1; got.in && working >= g.overloadedCapacity {
-					g.Errorf("it gets another permit with %d", working)
+				if executing := len(leave) - n - 1; got.in && executing >= g.overloadedCapacity {
+					g.Errorf("it gets another permit with %d", executing)
 				}
 			default:
 				if n == len(leave)-1 {

@@ -5,7 +5,7 @@ package admission
 import "syscall"
 
 // maxOpenFiles returns how many files the process may open.
-func maxOpenFiles() (most uint64, known bool) {
+func maxOpenFiles() (maximum uint64, known bool) {
 	var limit syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
 	return uint64(limit.Cur), err == nil

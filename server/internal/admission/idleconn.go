@@ -91,12 +91,12 @@ func TrackedConnFrom(ctx context.Context) *trackedConn {
 
 // Configure sets the queue sizes. Some file descriptors are reserved for active connections and for
 // the store.
-func (l *IdleConnLimiter) Configure(silent int, dismissed func(known bool)) {
-	silent = max(1, silent)
+func (l *IdleConnLimiter) Configure(maxAnonymous int, notify func(known bool)) {
+	maxAnonymous = max(1, maxAnonymous)
 	if files, known := maxOpenFiles(); known {
-		silent = int(min(uint64(silent), max(1, files/4)))
+		maxAnonymous = int(min(uint64(maxAnonymous), max(1, files/4)))
 	}
-	l.anonymous.limit, l.known.limit, l.onEvict = silent, 2*silent, dismissed
+	l.anonymous.limit, l.known.limit, l.onEvict = maxAnonymous, 2*maxAnonymous, notify
 }
 
 // idleLimitListener is a listener whose connections start in the limiter.
@@ -111,9 +111,9 @@ func (g idleLimitListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	guest := &trackedConn{Conn: conn, limiter: g.limiter}
-	g.limiter.markIdle(guest)
-	return guest, nil
+	tracked := &trackedConn{Conn: conn, limiter: g.limiter}
+	g.limiter.markIdle(tracked)
+	return tracked, nil
 }
 
 // markIdle queues an idle connection, and evicts another one if the queue is full.

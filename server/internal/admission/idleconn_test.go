@@ -37,11 +37,11 @@ func TestIdleConnLimiter_LeavesFileDescriptors(t *testing.T) {
 	if !known {
 		files = 4 << 40
 	}
-	for silent, want := range map[int]int{1 << 40: int(min(1<<40, files/4)), 3: 3, 0: 1, -5: 1} {
+	for maxAnonymous, want := range map[int]int{1 << 40: int(min(1<<40, files/4)), 3: 3, 0: 1, -5: 1} {
 		var l IdleConnLimiter
-		l.Configure(silent, nil)
+		l.Configure(maxAnonymous, nil)
 		if l.anonymous.limit != want || l.known.limit != 2*want {
-			t.Errorf("with %d there are %d and %d", silent, l.anonymous.limit, l.known.limit)
+			t.Errorf("with %d there are %d and %d", maxAnonymous, l.anonymous.limit, l.known.limit)
 		}
 	}
 }

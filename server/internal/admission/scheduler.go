@@ -230,7 +230,7 @@ func (l *Permit) end(done bool) {
 }
 
 // Load returns how many requests have a permit, and how many wait for one.
-func (g *FairScheduler) Load() (working, waiting int) {
+func (g *FairScheduler) Load() (executing, waiting int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.inUse, g.waiting

@@ -367,14 +367,14 @@ func (g *schedulerTest) randomLoad(r *rand.Rand) {
 func (g *schedulerTest) checkCounts(known int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	taken, crowding, working, waiting, queued := 0, 0, 0, 0, 0
+	taken, crowding, executing, waiting, queued := 0, 0, 0, 0, 0
 	for _, c := range g.accounts {
 		taken, waiting = taken+c.inUse, waiting+len(c.waiting)
 		if c.overloaded {
 			crowding += c.inUse
 		}
 		if c.inUse > 0 {
-			working++
+			executing++
 		}
 		if len(c.waiting) > 0 {
 			queued++
@@ -383,7 +383,7 @@ func (g *schedulerTest) checkCounts(known int) {
 			g.Errorf("%q has %d places", c.account, c.inUse)
 		}
 	}
-	if taken != g.inUse || crowding != g.inUseOverloaded || working != g.activeAccounts || waiting != g.waiting || queued != len(g.queue) || known >= 0 && taken+waiting != known || g.inUse > g.capacity+max(1, g.capacity/reserveShare) {
-		g.Errorf("taken %d/%d, crowding %d/%d, working %d/%d, waiting %d/%d, queued %d/%d", g.inUse, taken, g.inUseOverloaded, crowding, g.activeAccounts, working, g.waiting, waiting, len(g.queue), queued)
+	if taken != g.inUse || crowding != g.inUseOverloaded || executing != g.activeAccounts || waiting != g.waiting || queued != len(g.queue) || known >= 0 && taken+waiting != known || g.inUse > g.capacity+max(1, g.capacity/reserveShare) {
+		g.Errorf("taken %d/%d, crowding %d/%d, working %d/%d, waiting %d/%d, queued %d/%d", g.inUse, taken, g.inUseOverloaded, crowding, g.activeAccounts, executing, g.waiting, waiting, len(g.queue), queued)
 	}
 }

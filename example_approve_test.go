@@ -25,8 +25,7 @@ func ExampleApprove() {
 			return "", err
 		}
 		return fermata.Effect(ctx, approved, func(_ context.Context, r Refund, key string) (string, error) {
-			// key goes to the payment service
-			return fmt.Sprintf("paid %d cents to %s", r.Cents, r.Customer), nil
+			return fmt.Sprintf("paid %d cents to %s", r.Cents, r.Customer), nil // key goes to the payment service
 		})
 	})
 	g.Edge(graph.Start, "pay")

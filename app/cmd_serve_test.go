@@ -257,7 +257,7 @@ func newBrowser(t *testing.T) *http.Client {
 }
 
 // The link that the demo prints signs a browser in.
-func TestDemo_TheLinkSignsIn(t *testing.T) {
+func TestDemo_LinkSignsIn(t *testing.T) {
 	graphs, err := sample.Graphs()
 	if err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func TestDemo_DecideRequests(t *testing.T) {
 }
 
 // One of the samples is parked, and continues after a retry.
-func TestDemo_HasARunThatIsParked(t *testing.T) {
+func TestDemo_HasAParkedRun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	remote := demo(t, dir)
 	for _, out, _ := remote("runs", "--status", "parked"); !strings.Contains(out, "poster-sale"); _, out, _ = remote("runs", "--status", "parked") {

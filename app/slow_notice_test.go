@@ -32,7 +32,7 @@ func TestSlowNotice_PrintedOnce(t *testing.T) {
 			synctest.Wait()
 		}
 		if want := "fermata: no response from http://127.0.0.1:8080 yet; still waiting (Ctrl-C to stop)\n"; told.String() != want {
-			t.Errorf("told %q, want %q", &told, want)
+			t.Errorf("printed %q, want %q", &told, want)
 		}
 		stop()
 	})

@@ -18,8 +18,7 @@ func Example() {
 	ctx := context.Background()
 	store := new(audit.Memory)
 
-	// stored separately, encrypted, and deletable
-	reason := audit.NewPayload([]byte("The invoice is right."))
+	reason := audit.NewPayload([]byte("The invoice is right.")) // stored separately, encrypted, and deletable
 	bob := audit.Actor{Principal: "bob", Kind: audit.ActorPerson, Via: "web", Auth: "sso", MFA: true}
 	where := audit.Location{Run: "run_1", Interrupt: "int_1", Request: "req_1"}
 	said := audit.RequestDecided{Verb: audit.VerbApprove, Settles: true, Reason: reason.Digest()}

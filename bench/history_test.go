@@ -7,7 +7,7 @@ import (
 )
 
 // A report covers every written decision, on both databases: measureHistory fails otherwise.
-func TestHistory_AReportIsAboutAllOfIt(t *testing.T) {
+func TestHistory_ReportCoversAllDecisions(t *testing.T) {
 	for _, on := range []string{onSQLite, onPostgres} {
 		t.Run(on, func(t *testing.T) {
 			found, err := measureHistory(t.Context(), on, 2*minDecided, io.Discard)

@@ -149,7 +149,7 @@ func TestI12_RewrittenLogIsNotSigned(t *testing.T) {
 	if notes, err := outside.Notes("acme"); err != nil || len(notes) != 1 {
 		t.Errorf("checkpoints outside the store: %d, %v", len(notes), err)
 	}
-	if text := log.String(); !strings.Contains(text, "not the one that was signed before") || !strings.Contains(text, "account=acme") {
+	if text := log.String(); !strings.Contains(text, "does not extend the signed checkpoint") || !strings.Contains(text, "account=acme") {
 		t.Errorf("log output: %s", text)
 	}
 }

@@ -44,7 +44,7 @@ func TestKeys_UnreadableKeyFileIsLoggedOnce(t *testing.T) {
 		if err := os.Rename(path, path+".away"); err != nil {
 			t.Fatal(err)
 		}
-		said("the key file cannot be read again", true)
+		said("key file cannot be reloaded", true)
 		if err := os.Rename(path+".away", path); err != nil {
 			t.Fatal(err)
 		}

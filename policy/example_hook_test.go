@@ -42,8 +42,7 @@ func ExampleHook() {
 			return nil
 		},
 		OnDecision: func(_ context.Context, _ policy.Input, d policy.Decision) (policy.Decision, error) {
-			// store it: the requirement for the desk, the trace for the record
-			fmt.Println(d.Verdict, d.Rules)
+			fmt.Println(d.Verdict, d.Rules) // store it: the requirement for the desk, the trace for the record
 			return d, nil
 		},
 	}

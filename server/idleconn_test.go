@@ -101,7 +101,7 @@ func (c *idleSite) connectMany(says string) (left []net.Conn) {
 func expectClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
 	if text, _ := io.ReadAll(conn); len(text) > 0 {
-		t.Errorf("a stranger hears %q", text)
+		t.Errorf("an anonymous client receives %q", text)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestUserinfo_AddsClaimsMissingFromIDToken(t *testing.T) {
 			OIDC{GroupsClaim: "realm.roles"}, claims{"sub": "ann"}, claims{"sub": "ann", "realm": map[string]any{"roles": "a"}},
 			claims{"sub": "ann", "realm.roles": "a"},
 		},
-		"groups beside something else further down": {
+		"nested groups with a sibling": {
 			OIDC{GroupsClaim: "realm.roles"}, claims{"sub": "ann", "realm": map[string]any{"name": "x"}}, claims{"sub": "ann", "realm": map[string]any{"roles": "a"}},
 			claims{"sub": "ann", "realm": map[string]any{"name": "x"}, "realm.roles": "a"},
 		},

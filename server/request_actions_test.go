@@ -186,7 +186,7 @@ func TestRequest_QuorumOfTwoOverHTTP(t *testing.T) {
 		t.Errorf("%+v", r.Activity)
 	}
 	if got := decide("approver", "2"); got.status != 403 || got.field("code") != "not_eligible" {
-		t.Errorf("a stranger: %+v", got)
+		t.Errorf("unauthenticated: %+v", got)
 	}
 	if got := decide("eve", "3"); got.status != 200 || got.field("status") != "completed" {
 		t.Errorf("the second: %+v", got)

@@ -138,6 +138,10 @@ func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput,
 	if err != nil {
 		return nil, err
 	}
+	// A request that cannot be decrypted cannot have been shown, so it cannot be decided.
+	if _, err := s.config.Executor.GetRequest(ctx, me.Account, in.ID); errors.Is(err, executor.ErrUnreadable) {
+		return nil, problemOf(err)
+	}
 	outcome, err := s.config.Executor.Decide(ctx, executor.DecideRequest{
 		Account: me.Account, ResumeID: in.Body.ResumeID, Actor: me.ID, Via: me.Auth.via(), Auth: me.Auth.Strength, Wait: wait,
 		Targets: map[string]executor.Answer{in.ID: {Value: in.Body.Answer, Shown: in.Body.Shown}},

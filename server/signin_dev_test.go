@@ -62,7 +62,7 @@ func TestDevLink_RedirectsToHomePage(t *testing.T) {
 	p := openDevSite(t)
 	b := p.browser()
 	if got := b.get("/"); got.status != 303 || got.header.Get("Location") != "/signin" {
-		t.Errorf("a stranger: %+v", got)
+		t.Errorf("unauthenticated: %+v", got)
 	}
 	if got := b.get(p.devLink("/")); got.header.Get("Location") != "/" {
 		t.Fatalf("%+v", got)

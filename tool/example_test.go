@@ -12,8 +12,8 @@ type booking struct {
 	To   string `json:"to"`
 }
 
-// The schema for the model is derived from the Go type; a wrapper may ask a person, but does not
-// change what the model sees.
+// The schema for the model is derived from the Go type; a wrapper may ask a person, but does not change
+// what the model sees.
 func Example() {
 	book := tool.New("book_ticket", "Books a train ticket.", func(ctx context.Context, b booking) (string, error) {
 		return "booked from " + b.From + " to " + b.To, nil

@@ -248,7 +248,7 @@ func (f *formScreen) title(m *model) []cell {
 }
 
 func (f *formScreen) hints(*model) []hint {
-	hints := []hint{{"^s", "go on"}}
+	hints := []hint{{"^s", "continue"}}
 	if f.focus == len(f.fields)-1 {
 		hints[0].key = "↵"
 	}

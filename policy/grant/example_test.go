@@ -41,8 +41,8 @@ defaults: {ask: {groups: [{from: ["group:data"]}], deadline: 1h, remember_max: 8
 		fmt.Println(args, err)
 	}
 	// Output:
-	// {"table": "sales", "rows": 900} <nil> {"table": "sales", "rows": 1001} grant: no match:
-	// argument /rows is more than was granted {"table": "salaries", "rows": 1} grant: no match:
-	// argument /table differs from the approved value {"table": "sales", "rows": 1, "to": "x"}
-	// grant: no match: argument /to is new
+	// {"table": "sales", "rows": 900} <nil>
+	// {"table": "sales", "rows": 1001} grant: no match: argument /rows is more than was granted
+	// {"table": "salaries", "rows": 1} grant: no match: argument /table differs from the approved value
+	// {"table": "sales", "rows": 1, "to": "x"} grant: no match: argument /to is new
 }

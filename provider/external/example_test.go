@@ -31,8 +31,7 @@ func Example() {
 	}
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		// and store r.Header's webhook-id: it may arrive twice
-		if err != nil || hook.Verify(body, r.Header) != nil {
+		if err != nil || hook.Verify(body, r.Header) != nil { // and store r.Header's webhook-id: it may arrive twice
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}

@@ -274,7 +274,7 @@ func TestScheduler_ShortQueueDisplacesLongQueue(t *testing.T) {
 }
 
 // Anonymous requests are one account, whatever credentials they have, and do not count as another
-// account: an account besides them has all permits.
+// account: another account has all permits.
 func TestScheduler_AnonymousIsOneAccountAndNotCountedAsOther(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		g.arriveAndLeave("acme")

@@ -79,7 +79,7 @@ func TestHeavyReadLimiter_IsFirstInFirstOut(t *testing.T) {
 			go func() {
 				done, _ := turns.Acquire(ctx, "acme")
 				if done == nil {
-					served <- name + " is refused"
+					served <- name + " is rejected"
 					return
 				}
 				served <- name
@@ -93,11 +93,11 @@ func TestHeavyReadLimiter_IsFirstInFirstOut(t *testing.T) {
 		wait("c", t.Context())
 		wait("d", t.Context())
 		wait("e", t.Context())
-		if got := <-served; got != "e is refused" {
+		if got := <-served; got != "e is rejected" {
 			t.Errorf("%s", got)
 		}
 		leave()
-		if got := <-served; got != "b is refused" {
+		if got := <-served; got != "b is rejected" {
 			t.Errorf("%s", got)
 		}
 		first()
@@ -107,7 +107,7 @@ func TestHeavyReadLimiter_IsFirstInFirstOut(t *testing.T) {
 		last, _ := turns.Acquire(t.Context(), "acme")
 		wait("f", t.Context())
 		time.Sleep(heavyReadWait)
-		if got := <-served; got != "f is refused" {
+		if got := <-served; got != "f is rejected" {
 			t.Errorf("%s", got)
 		}
 		last()

@@ -81,7 +81,7 @@ func TestQuotaCache_ConcurrentCallersShareOneCount(t *testing.T) {
 		}
 	}
 	if got != 3 {
-		t.Errorf("there were 4 left, and %d besides the one that counted", got)
+		t.Errorf("there were 4 left, and %d other than the one that counted", got)
 	}
 	if _, owner := r.Join("acme"); !owner {
 		t.Error("a finished count is waited for")

@@ -14,7 +14,7 @@ import (
 const (
 	maxPhrasesInGo       = 100 // flagged lines of Go comments and string literals
 	maxPhrasesInMarkdown = 7   // flagged lines of Markdown
-	maxWideComments      = 5 // Go comment lines wider than wrapAt, tabs counted as four columns; outputs of examples
+	maxWideComments      = 5   // Go comment lines wider than wrapAt, tabs counted as four columns; outputs of examples
 	wrapAt               = 100
 )
 

@@ -172,7 +172,7 @@ func TestPolicyFiles_ErrorsNameTheFile(t *testing.T) {
 		"an empty file":   {config.Desk{GroupsFile: write(t, "g4", "# later\n")}, "g4: the file is empty"},
 		"empty name":      {config.Desk{GroupsFile: write(t, "g2", "groups: {dba: [\"\"]}\n")}, "empty name"},
 		"no time zone":    {config.Desk{TimeZone: "Nowhere"}, `unknown time zone "Nowhere"`},
-		"local zone":  {config.Desk{TimeZone: "Local"}, `unknown time zone "Local"`},
+		"local zone":      {config.Desk{TimeZone: "Local"}, `unknown time zone "Local"`},
 		"two documents":   {config.Desk{GroupsFile: write(t, "g3", someGroups+"---\n"+someGroups)}, "more than one document"},
 		"a broken policy": {config.Desk{PolicyFile: write(t, "p2", "default: maybe\n")}, "desk.policyFile"},
 	} {

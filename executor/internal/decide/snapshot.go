@@ -53,15 +53,13 @@ func (dc *Decider) reloadSnapshot(ctx context.Context, l *runSnapshot) error {
 // Load reads the run whose requests are answered. Without a state key the requests name it; the
 // state key is set then.
 func (dc *Decider) Load(ctx context.Context, request *Request) (*runSnapshot, error) {
-	if request.StateKey == "" {
-		for _, id := range slices.Sorted(maps.Keys(request.Targets)) {
-			asked, err := dc.store.InboxItem(ctx, request.Account, id)
-			if err != nil {
-				return nil, err
-			}
-			request.StateKey = asked.StateKey
-			break
+	if request.StateKey == "" && len(request.Targets) > 0 {
+		first := slices.Min(slices.Collect(maps.Keys(request.Targets)))
+		asked, err := dc.store.InboxItem(ctx, request.Account, first)
+		if err != nil {
+			return nil, err
 		}
+		request.StateKey = asked.StateKey
 	}
 	l, err := dc.loadSnapshot(ctx, request.Account, request.StateKey)
 	if err == nil {

@@ -3,4 +3,4 @@
 package calendarsim
 
 // raceEnabled reports whether the race detector is on, which makes everything ten times slower.
-const racing = true
+const raceEnabled = true

@@ -289,7 +289,7 @@ func (c *Client) attempt(ctx context.Context, r request, answer any) (retryAfter
 }
 
 // ErrInvalidID is returned if an id is empty, "." or "..". Nothing was sent.
-var ErrInvalidID = errors.New("client: invalid id: it is empty, . or ..")
+var ErrInvalidID = errors.New(`client: invalid id: it is empty, "." or ".."`)
 
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	for name := range strings.SplitSeq(r.path[1:], "/") {

@@ -3,4 +3,4 @@
 package admission
 
 // maxOpenFiles is for systems without a file limit.
-func mostFiles() (most uint64, known bool) { return 0, false }
+func maxOpenFiles() (maximum uint64, known bool) { return 0, false }

@@ -24,6 +24,7 @@ const (
 const (
 	varRequest = "req"
 	varArgs    = "args"
+	varData    = "data"
 	varNow     = "now"
 	varLocal   = "local"
 	varHistory = "history"
@@ -45,7 +46,7 @@ var (
 	literalListFunctions = []string{"sets.contains", "sets.intersects", "sets.equivalent"}
 )
 
-var variables = []string{varRequest, varArgs, varNow, varLocal, varHistory}
+var variables = []string{varRequest, varArgs, varData, varNow, varLocal, varHistory}
 
 // environment is shared by all sets. They differ only in the variables.
 var environment = sync.OnceValues(newEnvironment)
@@ -56,6 +57,7 @@ func newEnvironment() (*cel.Env, error) {
 		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[*request](), reflect.TypeFor[*localClock]()),
 		cel.Variable(varRequest, cel.ObjectType("policy.request")),
 		cel.Variable(varArgs, cel.DynType),
+		cel.Variable(varData, cel.DynType),
 		cel.Variable(varNow, cel.TimestampType),
 		cel.Variable(varLocal, clock),
 		cel.Variable(varHistory, historyType),

@@ -47,21 +47,25 @@ type evaluation struct {
 }
 
 func (s *Set) evaluate(in Input) (*evaluation, error) {
-	args, canonical, err := in.arguments()
+	args, canonicalArgs, err := in.arguments()
+	if err != nil {
+		return nil, err
+	}
+	data, canonicalData, err := in.shownData()
 	if err != nil {
 		return nil, err
 	}
 	n := len(s.byTool[in.Tool]) + len(s.general)
 	j := &evaluation{in: &in, rules: make([]*rule, 0, n), traces: make([]Trace, 0, n), charged: make(map[counterTemplate]bool)}
-	if j.digest, err = in.digest(canonical); err != nil {
+	if j.digest, err = in.digest(canonicalArgs, canonicalData); err != nil {
 		return nil, err
 	}
-	if j.vars, err = s.vars(&in, args); err != nil {
+	if j.vars, err = s.vars(&in, args, data); err != nil {
 		return nil, err
 	}
-	if rating := ratingFor(s.ratings, in.Tool); rating != nil { //mutate:policy-rates-tool
+	if rating := s.ratingOf(in); rating != nil { //mutate:policy-rates-tool
 		j.cost += rating.apply(&in, j.vars)
-		if j.vars, err = s.vars(&in, args); err != nil {
+		if j.vars, err = s.vars(&in, args, data); err != nil {
 			return nil, err
 		}
 	}
@@ -76,9 +80,9 @@ func (s *Set) evaluate(in Input) (*evaluation, error) {
 }
 
 // vars returns the variables of the expressions.
-func (s *Set) vars(in *Input, args any) (cel.Activation, error) {
+func (s *Set) vars(in *Input, args, data any) (cel.Activation, error) {
 	return cel.PartialVars(map[string]any{
-		varRequest: in.request(), varArgs: args, varNow: in.At, varHistory: historyVal{in: in}, varLocal: localTime(*in, s.zone),
+		varRequest: in.request(), varArgs: args, varData: data, varNow: in.At, varHistory: historyVal{in: in}, varLocal: localTime(*in, s.zone),
 	}, in.unknownPatterns()...)
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -91,7 +92,53 @@ func (h *Hook) readCounters(ctx context.Context, set *Set, in *Input) error {
 func InputOf(action fermata.ActionRequest) Input {
 	//mutate:unknown-inputs-listed
 	in := Input{Tool: action.Action, Args: action.Args, Run: action.Run, UnknownFields: slices.Clone(OptionalFields)}
-	for _, segment := range action.Address {
+	in.setPlace(action.Address)
+	return in
+}
+
+// The kinds of gates and holds. Their packages are above this one.
+const (
+	kindGate = "approval-gate"
+	kindHold = "hold"
+)
+
+// InputOfRequest returns the input that a request defines itself, like [InputOf] for any kind. The
+// tool of a question is the tool that asks it.
+func InputOfRequest(run string, address fermata.Address, question fermata.Envelope) (Input, error) {
+	in := Input{Kind: question.Kind, Run: run, UnknownFields: slices.Clone(OptionalFields)}
+	in.setPlace(address)
+	var err error
+	switch question.Kind {
+	case fermata.Approval.Name():
+		var asked fermata.ApprovalRequest
+		err = json.Unmarshal(question.Data, &asked)
+		in.Kind, in.Tool, in.Args = "", asked.Action, asked.Args
+	case fermata.EffectInDoubt.Name():
+		var asked fermata.InDoubtRequest
+		err = json.Unmarshal(question.Data, &asked)
+		in.Tool, in.Args = asked.Action, asked.Args
+	case kindGate:
+		var asked struct{ Gate string }
+		err = json.Unmarshal(question.Data, &asked)
+		in.Gate, in.Data = asked.Gate, question.Data
+	default:
+		in.Data = question.Data
+	}
+	if err != nil {
+		return in, fmt.Errorf("%w: data of the request: %w", ErrInput, err)
+	}
+	if !in.isAction() {
+		in.setTool(address)
+	}
+	if !in.isAction() && in.Kind != kindGate && in.Kind != kindHold { // a question has no effects
+		in.UnknownFields = nil
+	}
+	return in, nil
+}
+
+// setPlace sets the outermost graph, the innermost node and agent.
+func (in *Input) setPlace(address fermata.Address) {
+	for _, segment := range address {
 		switch segment.Type {
 		case fermata.SegmentRunnable:
 			if in.Graph == "" {
@@ -103,5 +150,16 @@ func InputOf(action fermata.ActionRequest) Input {
 			in.Agent = segment.ID
 		}
 	}
-	return in
+}
+
+// setTool sets the tool that asks, and the node that a hold stops.
+func (in *Input) setTool(address fermata.Address) {
+	for _, segment := range address {
+		switch segment.Type {
+		case fermata.SegmentTool:
+			in.Tool = segment.ID
+		case fermata.SegmentHold:
+			in.Node = segment.SubID
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
@@ -20,10 +22,17 @@ type Input struct {
 	Graph       string `json:"graph,omitempty"`
 	Node        string `json:"node,omitempty"`
 	Run         string `json:"run,omitempty"`
+	// Kind is the kind of the request. "" is an action, [fermata.Approval]. Gate is the id of a
+	// gate.
+	Kind string `json:"kind,omitempty"`
+	Gate string `json:"gate,omitempty"`
 	// Tool is the name of the tool or action.
 	Tool string `json:"tool"`
-	// Args are the arguments as JSON. Empty means an empty object.
+	// Args are the arguments of an action as JSON. Empty means an empty object.
 	Args json.RawMessage `json:"args,omitempty"`
+	// Data is what a request that is not about an action shows, as JSON. Empty means an empty
+	// object.
+	Data json.RawMessage `json:"data,omitempty"`
 	// Effects lists the effects of the tool on the outside world, in words that the installation
 	// chooses. It is empty for a tool that only reads.
 	Effects []string `json:"effects,omitempty"`
@@ -75,8 +84,9 @@ func (in Input) unknownPatterns() []*cel.AttributePatternType {
 	return places
 }
 
-func (in Input) digest(canonical []byte) (string, error) {
-	in.Args = canonical
+func (in Input) digest(canonicalArgs, canonicalData []byte) (string, error) {
+	in.Args = canonicalArgs
+	in.Data = canonicalData
 	text, err := json.Marshal(in)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrInput, err)
@@ -86,19 +96,30 @@ func (in Input) digest(canonical []byte) (string, error) {
 
 // arguments returns the arguments as rules see them, and their canonical encoding.
 func (in Input) arguments() (value any, canonical []byte, err error) {
-	raw := in.Args
+	return decodeJSON("arguments of "+in.Tool, in.Args)
+}
+
+// shownData returns the data as rules see it, and its canonical encoding.
+func (in Input) shownData() (value any, canonical []byte, err error) {
+	if len(in.Data) == 0 {
+		return map[string]any{}, nil, nil
+	}
+	return decodeJSON("data of the request", in.Data)
+}
+
+// decodeJSON returns a value as rules see it, and its canonical encoding. what names it in errors.
+func decodeJSON(what string, raw json.RawMessage) (value any, canonical []byte, err error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{}`)
 	}
-	if err := strictjson.Check(raw); err != nil {
-		return nil, nil, fmt.Errorf("%w: arguments of %s: %w", ErrInput, in.Tool, err)
+	if err = strictjson.Check(raw); err == nil {
+		canonical, err = strictjson.Canonical(raw)
 	}
-	if canonical, err = strictjson.Canonical(raw); err != nil {
-		return nil, nil, fmt.Errorf("%w: arguments of %s: %w", ErrInput, in.Tool, err)
+	if err == nil {
+		value, err = decodeArgs(canonical)
 	}
-	value, err = decodeArgs(canonical)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: arguments of %s: %w", ErrInput, in.Tool, err)
+		return nil, nil, fmt.Errorf("%w: %s: %w", ErrInput, what, err)
 	}
 	return value, canonical, nil
 }
@@ -115,6 +136,8 @@ type request struct {
 	Graph       string   `cel:"graph"`
 	Node        string   `cel:"node"`
 	Run         string   `cel:"run"`
+	Kind        string   `cel:"kind"`
+	Gate        string   `cel:"gate"`
 	Tool        string   `cel:"tool"`
 	Effects     []string `cel:"effects"`
 	Cost        int64    `cel:"cost"`
@@ -124,9 +147,17 @@ type request struct {
 	Revision    int64    `cel:"revision"`
 }
 
+// kind returns the kind of the request.
+func (in Input) kind() string { return cmp.Or(in.Kind, fermata.Approval.Name()) }
+
+// isAction reports whether the input is about an action with arguments.
+func (in Input) isAction() bool {
+	return in.kind() == fermata.Approval.Name() || in.kind() == fermata.EffectInDoubt.Name()
+}
+
 func (in Input) request() *request {
 	return &request{
-		Account: in.Account, Environment: in.Environment, Graph: in.Graph, Node: in.Node, Run: in.Run, Tool: in.Tool, Effects: in.Effects,
+		Account: in.Account, Environment: in.Environment, Graph: in.Graph, Node: in.Node, Run: in.Run, Kind: in.kind(), Gate: in.Gate, Tool: in.Tool, Effects: in.Effects,
 		Cost: in.Cost, Requester: in.Requester, Agent: in.Agent, Risk: int64(in.Risk), Revision: int64(in.Revision),
 	}
 }

@@ -161,10 +161,19 @@ func (s *Set) Ratings() map[string]Rating {
 	return said
 }
 
+// ratingOf returns the rating of the tool of an action, or nil. A question that a tool asks is not
+// the action of the tool.
+func (s *Set) ratingOf(in Input) *compiledRating {
+	if !in.isAction() {
+		return nil
+	}
+	return ratingFor(s.ratings, in.Tool)
+}
+
 // WithRating returns the input as the rules see it, with the rating of the tool. The file overrides
 // the input, because the operator rates the tools.
 func (s *Set) WithRating(in Input) Input {
-	rating := ratingFor(s.ratings, in.Tool)
+	rating := s.ratingOf(in)
 	if rating == nil {
 		return in
 	}
@@ -172,7 +181,7 @@ func (s *Set) WithRating(in Input) Input {
 	if err != nil {
 		return in // Decide will reject the input
 	}
-	vars, err := s.vars(&in, args)
+	vars, err := s.vars(&in, args, nil)
 	if err != nil {
 		return in
 	}

@@ -27,6 +27,17 @@ type Requirement struct {
 	Deadline Duration `json:"deadline,omitempty"`
 	// OnTimeout is what happens at the deadline. The default is to expire.
 	OnTimeout OnTimeout `json:"on_timeout,omitempty"`
+	// OnEscalate is what happens if a person escalates. The default is the next step of the route.
+	OnEscalate OnEscalate `json:"on_escalate,omitempty"`
+	// EditReasons are the codes of which an edit must give one. Empty means that it needs no code.
+	EditReasons []string `json:"edit_reasons,omitempty"`
+	// VisibleTo lists audiences: a person who sees the request belongs to each of them. An audience
+	// lists group:, user: or role: and a name, or [PrincipalRequester]. Empty means everyone in the
+	// account.
+	VisibleTo [][]string `json:"visible_to,omitempty"`
+	// Sensitive are the JSON pointers of values that are masked until a person reveals them, with
+	// everything below them.
+	Sensitive []string `json:"sensitive,omitempty"`
 }
 
 // OnTimeout is what happens when the deadline of a requirement passes without a decision. Waiting
@@ -38,6 +49,30 @@ const (
 	ExpireOnTimeout OnTimeout = "expire"
 	// the rest of the route fires now, and the route's own deadline applies
 	EscalateOnTimeout OnTimeout = "escalate"
+	RejectOnTimeout   OnTimeout = "reject"
+	// the answer that the question declares for this case; never for actions
+	DefaultOnTimeout OnTimeout = "default"
+)
+
+// onTimeouts lists the values, strictest first.
+var onTimeouts = []OnTimeout{RejectOnTimeout, ExpireOnTimeout, EscalateOnTimeout, DefaultOnTimeout}
+
+// leniency orders the values. "" and an unknown value count as to expire.
+func (o OnTimeout) leniency() int {
+	if i := slices.Index(onTimeouts, o); i >= 0 {
+		return i
+	}
+	return ExpireOnTimeout.leniency()
+}
+
+// OnEscalate is what happens if a person escalates a request.
+type OnEscalate string
+
+// The values of OnEscalate.
+const (
+	EscalateToNextStep OnEscalate = "next_step"
+	// the request closes, and the run receives the reason: neither an approval nor a rejection
+	EscalateReturns OnEscalate = "return"
 )
 
 // maxOpen returns how long the request may be open, or 0 if the requirement sets no limit.
@@ -57,6 +92,8 @@ type Group struct {
 	Count int `json:"count,omitempty"`
 	// Widen lists who may be added by a step of the route.
 	Widen []string `json:"widen,omitempty"`
+	// Stage orders the groups: a group decides after all groups of lower stages are satisfied.
+	Stage int `json:"stage,omitempty"`
 }
 
 // Principals that need no directory, in addition to user: names.
@@ -170,6 +207,9 @@ func (q Requirement) Check() error {
 		if g.Count < 0 || g.Count > maxCount {
 			bad("group %d: count %d is not between 1 and %d", i+1, g.Count, maxCount)
 		}
+		if g.Stage < 0 {
+			bad("group %d: stage %d is negative", i+1, g.Stage)
+		}
 		for _, who := range slices.Concat(g.From, g.Widen) {
 			if !isPrincipal(who) {
 				bad("group %d: unknown principal %q: use group:, user:, role: or oncall: and a name, %s or %s", i+1, who, PrincipalAnyone, PrincipalRequester)
@@ -194,8 +234,26 @@ func (q Requirement) Check() error {
 	if !slices.Contains(authLevels, q.MinAuth) {
 		bad("unknown authentication strength %q", q.MinAuth)
 	}
-	if !slices.Contains([]OnTimeout{"", ExpireOnTimeout, EscalateOnTimeout}, q.OnTimeout) {
-		bad("on_timeout must be expire or escalate, not %q", q.OnTimeout)
+	for _, p := range q.Sensitive {
+		if p != "" && p[0] != '/' {
+			bad("sensitive: %q is not a JSON pointer", p)
+		}
+	}
+	for _, audience := range q.VisibleTo {
+		if len(audience) == 0 {
+			bad("visible_to has an empty audience")
+		}
+		for _, who := range audience {
+			if !isPrincipal(who) || who == PrincipalAnyone || strings.HasPrefix(who, "oncall:") {
+				bad("visible_to: unknown principal %q: use group:, user: or role: and a name, or %s", who, PrincipalRequester)
+			}
+		}
+	}
+	if q.OnTimeout != "" && !slices.Contains(onTimeouts, q.OnTimeout) {
+		bad("on_timeout must be expire, escalate, reject or default, not %q", q.OnTimeout)
+	}
+	if !slices.Contains([]OnEscalate{"", EscalateToNextStep, EscalateReturns}, q.OnEscalate) {
+		bad("on_escalate must be next_step or return, not %q", q.OnEscalate)
 	}
 	if q.OnTimeout == EscalateOnTimeout && q.Deadline == 0 {
 		bad("on_timeout: escalate requires a deadline")
@@ -234,21 +292,39 @@ func (q Requirement) Merge(other Requirement) Requirement {
 		q.Verbs = slices.DeleteFunc(slices.Clone(q.Verbs), func(v Verb) bool { return !slices.Contains(other.Verbs, v) })
 	}
 	// A side without a deadline expires with its route, so it does not conflict with an escalation.
-	if q.Deadline == 0 || other.Deadline > 0 && q.OnTimeout == EscalateOnTimeout && other.OnTimeout != EscalateOnTimeout {
+	if q.Deadline == 0 || other.Deadline > 0 && other.OnTimeout.leniency() < q.OnTimeout.leniency() {
 		q.OnTimeout = other.OnTimeout
 	}
+	if q.OnEscalate == EscalateReturns {
+		q.OnEscalate = other.OnEscalate
+	}
+	q.EditReasons = union(q.EditReasons, other.EditReasons)
+	q.VisibleTo = mergeAudiences(q.VisibleTo, other.VisibleTo)
+	q.Sensitive = union(q.Sensitive, other.Sensitive)
 	if other.Deadline > 0 && (q.Deadline == 0 || other.Deadline < q.Deadline) {
 		q.Deadline = other.Deadline
 	}
 	return q
 }
 
-// mergeGroups joins groups of the same people and keeps the higher count: two rules that need one
-// dba need one dba. Anyone is satisfied by the people that the other side names.
+// mergeAudiences returns the audiences of both sides: a person must belong to each.
+func mergeAudiences(a, b [][]string) [][]string {
+	all := slices.Clone(a)
+	for _, audience := range b {
+		if !slices.ContainsFunc(all, func(other []string) bool { return sameSet(other, audience) }) {
+			all = append(all, audience)
+		}
+	}
+	return all
+}
+
+// mergeGroups joins groups of the same people and keeps the higher count and the later stage: two
+// rules that need one dba need one dba. Anyone is satisfied by the people that the other side names.
 func mergeGroups(a, b []Group) []Group {
 	merged := slices.Clone(a)
 	// join each group once: two equal groups on one side need two people
 	joined := make([]bool, len(a))
+	var places []int // of the groups of b in merged
 	for _, g := range b {
 		i := 0
 		for i < len(a) && (joined[i] || !sameSet(a[i].original(), g.original())) {
@@ -256,24 +332,50 @@ func mergeGroups(a, b []Group) []Group {
 		}
 		if i == len(a) {
 			merged = append(merged, g)
+			places = append(places, len(merged)-1)
 			continue
 		}
 		joined[i] = true
+		places = append(places, i)
 		m := &merged[i]
-		m.Count = max(m.minCount(), g.minCount())
+		m.Count, m.Stage = max(m.minCount(), g.minCount()), max(m.Stage, g.Stage)
 		refused := func(who string) bool { return slices.Contains(m.Widen, who) && !slices.Contains(g.Widen, who) }
 		// including members that were already added
 		m.From = slices.DeleteFunc(slices.Clone(m.From), refused)
 		m.Widen = slices.DeleteFunc(slices.Clone(m.Widen), refused)
 	}
+	// A later stage of one group can move it behind groups that waited for it.
+	for range merged {
+		keepOrder(merged, a, nil)
+		keepOrder(merged, b, places)
+	}
 	return reduceAnyone(merged, max(countWithAnyone(a), countWithAnyone(b)))
 }
 
+// keepOrder moves merged groups to later stages, so that each waits for those that it waited for
+// before. places are the indexes of groups in merged; nil means the same ones.
+func keepOrder(merged, groups []Group, places []int) {
+	place := func(i int) *Group {
+		if places != nil {
+			i = places[i]
+		}
+		return &merged[i]
+	}
+	for i, earlier := range groups {
+		for k, later := range groups {
+			if earlier.Stage < later.Stage && place(k).Stage <= place(i).Stage {
+				place(k).Stage = place(i).Stage + 1
+			}
+		}
+	}
+}
+
 // reduceAnyone keeps a group of anyone only if the named groups have too few people. people is the
-// total that a side with anyone requires.
+// total that a side with anyone requires. Groups in several stages are kept: a named person may
+// decide in another stage than anyone.
 func reduceAnyone(groups []Group, people int) []Group {
 	i := slices.IndexFunc(groups, Group.isAnyone)
-	if i < 0 {
+	if i < 0 || slices.ContainsFunc(groups, func(g Group) bool { return g.Stage != groups[i].Stage }) {
 		return groups
 	}
 	if named := totalCount(groups) - groups[i].minCount(); named < people {

@@ -34,15 +34,20 @@ func RequirementWeakenings(before, after *Requirement) []string {
 		}
 	}
 	add(after.Deadline > before.Deadline, "deadline up from %s to %s", before.Deadline, after.Deadline)
-	add(before.OnTimeout == Expire && after.OnTimeout != Expire, "after the deadline it escalates instead of expiring")
+	add(after.OnTimeout.leniency() > before.OnTimeout.leniency(), "on_timeout changes from %s to %s", before.OnTimeout, after.OnTimeout)
+	add(before.OnEscalate != ReturnToRun && after.OnEscalate == ReturnToRun, "an escalation returns the request to the run instead of asking the next people")
+	add(len(before.EditReasons) > 0 && len(after.EditReasons) == 0, "an edit needs no reason code any more")
 	add(after.MinAuth.requiredLevel() < before.MinAuth.requiredLevel(), "min_auth down from %s to %s", orNone(string(before.MinAuth)), orNone(string(after.MinAuth)))
 	add(after.RememberMax > before.RememberMax, "remember_max up from %s to %s", before.RememberMax, after.RememberMax)
 	add(after.DenyCount > before.DenyCount, "deny_count up from %d to %d", before.DenyCount, after.DenyCount)
 	for _, who := range subtract(before.Exclude, after.Exclude) {
 		add(true, "%s is no longer excluded", who)
 	}
-	for _, what := range subtract(before.Show, after.Show) {
-		add(true, "%s is no longer required evidence", what)
+	for _, audience := range before.VisibleTo {
+		add(!impliesAudience(after.VisibleTo, audience), "visible to more than %s now", strings.Join(audience, " or "))
+	}
+	for _, pointer := range before.Sensitive {
+		add(!covers(after.Sensitive, pointer), "%q is no longer masked", pointer)
 	}
 	for _, pointer := range after.Editable {
 		add(!covers(before.Editable, pointer), "%q is editable now", pointer)
@@ -56,7 +61,7 @@ func RequirementWeakenings(before, after *Requirement) []string {
 // groupWeakenings finds groups of before for which after has no group that is as strict: as many
 // people, from the same names, now and after widening.
 func groupWeakenings(before, after []Group) []string {
-	var weaker []string
+	weaker := stageWeakenings(before, after)
 	for _, old := range before {
 		most, later := 0, []string(nil)
 		for _, now := range after {
@@ -85,6 +90,30 @@ func groupWeakenings(before, after []Group) []string {
 		weaker = append(weaker, fmt.Sprintf("%d different people down to %d", had, has))
 	}
 	return weaker
+}
+
+// stageWeakenings finds groups that waited for an earlier stage and do so no longer.
+func stageWeakenings(before, after []Group) (weaker []string) {
+	for _, old := range before {
+		for _, now := range after {
+			if slices.Equal(now.From, old.From) && stagesBefore(after, now.Stage) < stagesBefore(before, old.Stage) {
+				weaker = append(weaker, fmt.Sprintf("%s waits for fewer stages", strings.Join(old.From, " or ")))
+				break
+			}
+		}
+	}
+	return weaker
+}
+
+// stagesBefore returns how many stages of the groups come before a stage.
+func stagesBefore(groups []Group, stage int) int {
+	var earlier []int
+	for _, g := range groups {
+		if g.Stage < stage && !slices.Contains(earlier, g.Stage) {
+			earlier = append(earlier, g.Stage)
+		}
+	}
+	return len(earlier)
 }
 
 // subtract returns the elements of a that are not in b.

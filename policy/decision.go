@@ -158,10 +158,16 @@ func (r *Requirement) explain(b *strings.Builder) {
 	if r.DenyCount > 1 {
 		fmt.Fprintf(b, "  %d rejections close the request\n", r.DenyCount)
 	}
+	if r.OnEscalate == ReturnToRun {
+		b.WriteString("  an escalation returns the request to the run\n")
+	}
+	for _, audience := range r.VisibleTo {
+		fmt.Fprintf(b, "  visible only to %s\n", strings.Join(audience, " or "))
+	}
 	for _, list := range []struct {
 		say   string
 		words []string
-	}{{"routes:", r.Routes}, {"editable arguments:", r.Editable}, {"required evidence:", r.Show}, {"allowed verbs:", r.Verbs}} {
+	}{{"routes:", r.Routes}, {"editable arguments:", r.Editable}, {"reasons for edits:", r.EditReasons}, {"masked:", r.Sensitive}, {"allowed verbs:", r.Verbs}} {
 		if len(list.words) > 0 {
 			fmt.Fprintf(b, "  %s %s\n", list.say, strings.Join(list.words, ", "))
 		}

@@ -32,6 +32,8 @@ const anyone = "anyone"
 const (
 	maxGroups = 20
 	maxCount  = 50
+	maxStage  = maxGroups - 1
+	maxCodes  = 50
 )
 
 var principalKinds = []string{"group", "user", "role", "oncall"}
@@ -39,13 +41,19 @@ var principalKinds = []string{"group", "user", "role", "oncall"}
 func (r *loader) parseGroups(node yamldoc.Node) []Group {
 	var groups []Group
 	for _, item := range node.List() {
-		fields := item.Map("from", "count", "widen")
+		fields := item.Map("from", "count", "widen", "stage")
 		group := Group{From: parseNames(fields["from"]), Widen: parseNames(fields["widen"]), Count: 1}
 		if !fields["count"].Missing() {
 			group.Count = int(fields["count"].Int(1))
 		}
 		if group.Count > maxCount {
 			item.Reportf("count %d is more than %d", group.Count, maxCount)
+		}
+		if !fields["stage"].Missing() {
+			group.Stage = int(fields["stage"].Int(0))
+		}
+		if group.Stage > maxStage {
+			item.Reportf("stage %d is more than %d", group.Stage, maxStage)
 		}
 		if len(group.From) == 0 {
 			item.Reportf("the group is empty: from has no names")
@@ -253,6 +261,9 @@ func (r *Requirement) expand(in *Input) *Requirement {
 	for i, group := range c.Groups {
 		c.Groups[i].From = expandNames(group.From, in)
 		c.Groups[i].Widen = subtract(expandNames(group.Widen, in), c.Groups[i].From)
+	}
+	for i := range c.VisibleTo {
+		c.VisibleTo[i] = expandNames(c.VisibleTo[i], in)
 	}
 	return c
 }

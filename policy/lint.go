@@ -128,12 +128,7 @@ func (l *linter) checkToolExists(id string, line int, tool string) {
 func (l *linter) checkArguments(one *rule) {
 	paths := slices.Clone(one.info.argPaths)
 	if one.Ask != nil {
-		paths = append(paths, one.Ask.Editable...)
-		for _, shown := range one.Ask.Show {
-			if strings.HasPrefix(shown, "/") {
-				paths = append(paths, shown)
-			}
-		}
+		paths = slices.Concat(paths, one.Ask.Editable, one.Ask.Sensitive)
 	}
 	for _, tool := range one.info.tools {
 		schema := l.context.Tools[tool].ArgsSchema
@@ -191,6 +186,22 @@ func (l *linter) checkBareAllow(one *rule) {
 	}
 }
 
+// checkAudience finds groups of whom no one may see the request.
+func (l *linter) checkAudience(id string, line int, need *Requirement) {
+	for _, audience := range need.VisibleTo {
+		viewers, open := members(l.context.Directory, audience, func(name string) { l.warn(id, line, "unknown name %s", name) })
+		if open {
+			continue
+		}
+		for _, group := range need.Groups {
+			people, open := members(l.context.Directory, group.From, func(string) {})
+			if !open && len(people) > 0 && len(intersect(people, viewers)) == 0 {
+				l.warn(id, line, "no one in %s can see the request: visible_to is %s", strings.Join(group.From, " or "), strings.Join(audience, " or "))
+			}
+		}
+	}
+}
+
 func (l *linter) checkPeople(id string, line int, need *Requirement) {
 	l.checkWidening(id, line, need)
 	for _, route := range need.Routes {
@@ -204,6 +215,7 @@ func (l *linter) checkPeople(id string, line int, need *Requirement) {
 	if l.context.Directory == nil {
 		return
 	}
+	l.checkAudience(id, line, need)
 	for _, group := range need.Groups {
 		names := strings.Join(group.From, " or ")
 		unknown := func(name string) { l.warn(id, line, "unknown name %s", name) }

@@ -52,7 +52,15 @@ func TestLoad_Mistakes(t *testing.T) {
 		"group with a space":           {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall ']}], deadline: 1h}}\n", `the name "group:oncall " begins or ends with a space`},
 		"widened too long":             {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], widen: ['group:" + strings.Repeat("x", 251) + "']}], deadline: 1h}}\n", `has 257 characters; the maximum is 256`},
 		"route too long":               {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, route: " + strings.Repeat("x", 257) + "}}\n", `the route "` + strings.Repeat("x", 100) + `…" has 257 characters`},
-		"shown too long":               {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, show: [" + strings.Repeat("x", 257) + "]}}\n", `the evidence "` + strings.Repeat("x", 100) + `…" has 257 characters`},
+		"show is gone":                 {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, show: [x]}}\n", `has no key "show"`},
+		"stage below zero":             {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], stage: -1}], deadline: 1h}}\n", `"stage" must be a whole number of at least 0`},
+		"stage too high":               {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], stage: 20}], deadline: 1h}}\n", `stage 20 is more than 19`},
+		"escalate to what":             {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_escalate: returns}}\n", `"on_escalate" cannot be "returns"`},
+		"a code with a space":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, edit_reasons: [my fault]}}\n", `the code contains ' ' (U+0020)`},
+		"a code without text":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, edit_reasons: ['']}}\n", `the code is empty`},
+		"visible to anyone":            {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, visible_to: [anyone]}}\n", `visible_to must not contain anyone`},
+		"visible to a nobody":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, visible_to: [admins]}}\n", `"admins" has no kind`},
+		"sensitive of what":            {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, sensitive: [iban]}}\n", `"iban" is not a JSON pointer; use "/iban"`},
 		"path too long":                {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, editable: [/" + strings.Repeat("x", 1024) + "]}}\n", `the path "/` + strings.Repeat("x", 99) + `…" has 1025 characters; the maximum is 1024`},
 		"when missing":                 {head + "- {id: a, then: deny}\n", `p.yaml:3: rule "a": when is missing`},
 		"then missing":                 {head + "- {id: a, when: 'true'}\n", `p.yaml:3: rule "a": then is missing`},
@@ -84,7 +92,7 @@ func TestLoad_Mistakes(t *testing.T) {
 		"deadline in words":            {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: soon}}\n", `"deadline": invalid duration "soon"`},
 		"deadline below zero":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: -1h}}\n", `the duration is negative`},
 		"approved by waiting":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_timeout: approve}}\n", `on_timeout: approve is not possible: waiting never approves anything`},
-		"denied by waiting":            {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_timeout: deny}}\n", `Use on_timeout: expire`},
+		"denied by waiting":            {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_timeout: deny}}\n", `Use on_timeout: reject`},
 		"min_auth unknown":             {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, min_auth: mfa}}\n", `"min_auth" cannot be "mfa"; `},
 		"duty unknown":                 {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, separation_of_duties: [requestor]}}\n", `did you mean "requester"?`},
 		"no pointer":                   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, editable: [sql]}}\n", `"sql" is not a JSON pointer; use "/sql"`},
@@ -146,7 +154,7 @@ func TestLoad_Mistakes(t *testing.T) {
 // Names may be long and in any script.
 func TestLoad_AcceptsReadableNames(t *testing.T) {
 	set := load(t, "default: allow\nversion: 2026-11-15 früh\nrules:\n- id: "+strings.Repeat("é", 100)+"\n  when: 'true'\n  then: ask\n  reason: |\n    two\n    lines\n"+
-		"  ask: {groups: [{from: ['group:Domain Admins', 'user:ann@example.org', 'group:"+strings.Repeat("x", 250)+"', 'group:${req.graph}']}], deadline: 1h, route: Zürich, show: [/a, the plan]}\n"+
+		"  ask: {groups: [{from: ['group:Domain Admins', 'user:ann@example.org', 'group:"+strings.Repeat("x", 250)+"', 'group:${req.graph}']}], deadline: 1h, route: Zürich, edit_reasons: [prüfung-2]}\n"+
 		"- {id: 'team-a/pay_out.2:v1@x', when: 'true', then: deny}\n")
 	if n := len(set.Rules()); n != 2 {
 		t.Errorf("%d rules", n)

@@ -52,10 +52,30 @@ func TestMerge_TakesStrictestParts(t *testing.T) {
 			`groups: [{from: ["group:x"], widen: ["group:m", "group:n"]}], deadline: 24h`, `groups: [{from: ["group:x"], widen: ["group:n", "group:o"]}], deadline: 24h`,
 			func(r *policy.Requirement) { r.Groups[0].Widen = []string{"group:n"} },
 		},
-		"one does not widen": {`groups: [{from: ["group:x"], widen: ["group:m"]}], deadline: 24h`, base, func(*policy.Requirement) {}},
-		"verbs in both":      {base + `, verbs: [approve, reject, claim, ask]`, base + `, verbs: [reject, approve, ask, escape]`, func(r *policy.Requirement) { r.Verbs = []string{"approve", "reject", "ask"} }},
-		"verbs in one":       {base, base + `, verbs: [reject, approve]`, func(r *policy.Requirement) { r.Verbs = []string{"approve", "reject"} }},
-		"all that is shown":  {base + `, show: [/a, plan]`, base + `, show: [plan, cost]`, func(r *policy.Requirement) { r.Show = []string{"/a", "plan", "cost"} }},
+		"one does not widen":         {`groups: [{from: ["group:x"], widen: ["group:m"]}], deadline: 24h`, base, func(*policy.Requirement) {}},
+		"verbs in both":              {base + `, verbs: [approve, reject, claim, ask]`, base + `, verbs: [reject, approve, ask, escape]`, func(r *policy.Requirement) { r.Verbs = []string{"approve", "reject", "ask"} }},
+		"verbs in one":               {base, base + `, verbs: [reject, approve]`, func(r *policy.Requirement) { r.Verbs = []string{"approve", "reject"} }},
+		"reject before expire":       {base + `, on_timeout: reject`, base, func(r *policy.Requirement) { r.OnTimeout = policy.RejectOnTimeout }},
+		"reject before default":      {base + `, on_timeout: default`, base + `, on_timeout: reject`, func(r *policy.Requirement) { r.OnTimeout = policy.RejectOnTimeout }},
+		"one escalation returns":     {base + `, on_escalate: return`, base, func(*policy.Requirement) {}},
+		"one returns, the other way": {base + `, on_escalate: next_step`, base + `, on_escalate: return`, func(r *policy.Requirement) { r.OnEscalate = policy.NextStep }},
+		"both escalations return":    {base + `, on_escalate: return`, base + `, on_escalate: return`, func(r *policy.Requirement) { r.OnEscalate = policy.ReturnToRun }},
+		"all reasons for edits":      {base + `, edit_reasons: [typo, scope]`, base + `, edit_reasons: [scope, risk]`, func(r *policy.Requirement) { r.EditReasons = []string{"typo", "scope", "risk"} }},
+		"reasons in one":             {base, base + `, edit_reasons: [typo]`, func(r *policy.Requirement) { r.EditReasons = []string{"typo"} }},
+		"all that is masked":         {base + `, sensitive: [/b]`, base + `, sensitive: [/a, /b]`, func(r *policy.Requirement) { r.Sensitive = []string{"/a", "/b"} }},
+		"visible to one audience":    {base, base + `, visible_to: [requester, "group:x"]`, func(r *policy.Requirement) { r.VisibleTo = [][]string{{"group:x", "requester"}} }},
+		"visible to the smaller one": {base + `, visible_to: ["group:x"]`, base + `, visible_to: [requester, "group:x"]`, func(r *policy.Requirement) { r.VisibleTo = [][]string{{"group:x"}} }},
+		"visible to those in both":   {base + `, visible_to: ["group:x"]`, base + `, visible_to: ["group:y"]`, func(r *policy.Requirement) { r.VisibleTo = [][]string{{"group:x"}, {"group:y"}} }},
+		"the later stage":            {base, `groups: [{from: ["group:x"], stage: 2}], deadline: 24h`, func(r *policy.Requirement) { r.Groups[0].Stage = 2 }},
+		"anyone in a stage is kept": {base, `groups: [{from: [anyone], stage: 1}], deadline: 24h`, func(r *policy.Requirement) {
+			r.Groups = append(r.Groups, policy.Group{From: []string{"anyone"}, Count: 1, Stage: 1})
+		}},
+		"those who wait move together": {
+			`groups: [{from: ["group:x"]}, {from: ["group:y"], stage: 1}], deadline: 24h`, `groups: [{from: ["group:z"]}, {from: ["group:x"], stage: 1}], deadline: 24h`,
+			func(r *policy.Requirement) {
+				r.Groups = []policy.Group{{From: []string{"group:x"}, Count: 1, Stage: 1}, {From: []string{"group:y"}, Count: 1, Stage: 2}, {From: []string{"group:z"}, Count: 1}}
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := &policy.Requirement{Groups: []policy.Group{group(1, "group:x")}, OnTimeout: policy.Expire, Deadline: policy.Duration(24 * time.Hour), DenyCount: 1}
@@ -165,8 +185,8 @@ func TestMerge_ExpandedNamesAreUnique(t *testing.T) {
 func TestWeakenings_ListsEveryDifference(t *testing.T) {
 	strict := func() *policy.Requirement {
 		return &policy.Requirement{
-			Groups: []policy.Group{{From: []string{"group:x"}, Count: 2, Widen: []string{"group:m"}}}, Verbs: []string{"approve", "reject", "ask"}, Exclude: []string{"requester"}, Deadline: policy.Duration(time.Hour), OnTimeout: policy.Expire,
-			MinAuth: policy.AuthSSO, Editable: []string{"/a"}, RememberMax: 0, DenyCount: 1, Show: []string{"plan"},
+			Groups: []policy.Group{{From: []string{"group:x"}, Count: 2, Widen: []string{"group:m"}}, {From: []string{"user:ann"}, Count: 1, Stage: 1}}, Verbs: []string{"approve", "reject", "ask"}, Exclude: []string{"requester"}, Deadline: policy.Duration(time.Hour), OnTimeout: policy.Expire,
+			MinAuth: policy.AuthSSO, Editable: []string{"/a"}, RememberMax: 0, DenyCount: 1, EditReasons: []string{"typo"}, VisibleTo: [][]string{{"group:x", "requester"}}, Sensitive: []string{"/iban"},
 		}
 	}
 	for want, change := range map[string]func(*policy.Requirement){
@@ -176,18 +196,27 @@ func TestWeakenings_ListsEveryDifference(t *testing.T) {
 			r.Editable = []string{"/a/b"}
 			r.Groups[0].Widen = nil
 			r.Verbs = []string{"reject", "approve"}
+			r.OnTimeout = policy.RejectOnTimeout
+			r.EditReasons = []string{"typo", "scope"}
+			r.VisibleTo = [][]string{{"group:x"}, {"group:y"}}
+			r.Sensitive = []string{""}
+			r.Groups[1].Stage = 3
 		},
 		"group:n can be added to group:x now":                 func(r *policy.Requirement) { r.Groups[0].Widen = []string{"group:m", "group:n", "group:x"} },
 		"escape is allowed now":                               func(r *policy.Requirement) { r.Verbs = append(r.Verbs, "escape") },
 		"deadline up from 1h to 2h":                           func(r *policy.Requirement) { r.Deadline *= 2 },
 		"count of group:x down from 2 to 1":                   func(r *policy.Requirement) { r.Groups[0].Count = 1 },
 		"2 of group:x, later also group:m no longer required": func(r *policy.Requirement) { r.Groups[0].From = []string{"group:x", "group:y"} },
-		"after the deadline it escalates":                     func(r *policy.Requirement) { r.OnTimeout = policy.Escalate },
+		"on_timeout changes from expire to escalate":          func(r *policy.Requirement) { r.OnTimeout = policy.Escalate },
 		"min_auth down from sso to none":                      func(r *policy.Requirement) { r.MinAuth = "" },
 		"remember_max up from 0s to 1h":                       func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) },
 		"deny_count up from 1 to 2":                           func(r *policy.Requirement) { r.DenyCount = 2 },
 		"requester is no longer excluded":                     func(r *policy.Requirement) { r.Exclude = nil },
-		"plan is no longer required evidence":                 func(r *policy.Requirement) { r.Show = nil },
+		"an edit needs no reason code any more":               func(r *policy.Requirement) { r.EditReasons = nil },
+		"visible to more than group:x or requester now":       func(r *policy.Requirement) { r.VisibleTo = nil },
+		`"/iban" is no longer masked`:                         func(r *policy.Requirement) { r.Sensitive = []string{"/iban/x"} },
+		"an escalation returns the request to the run":        func(r *policy.Requirement) { r.OnEscalate = policy.ReturnToRun },
+		"user:ann waits for fewer stages":                     func(r *policy.Requirement) { r.Groups[1].Stage = 0 },
 		`"/ab" is editable now`:                               func(r *policy.Requirement) { r.Editable = []string{"/ab"} },
 	} {
 		after := strict()

@@ -11,7 +11,7 @@ import (
 // Maximum lengths of names, in characters. Names are part of requests, audit records and pages.
 const (
 	maxID     = 100  // of a rule
-	maxName   = 256  // of a group, a person, a route, evidence, a version
+	maxName   = 256  // of a group, a person, a route, a version
 	maxPath   = 1024 // of an argument
 	maxReason = 2000
 )
@@ -22,12 +22,17 @@ const idPunctuation = "-_.:/@"
 
 // checkID rejects ids with characters that are hard to distinguish or that are not allowed.
 func checkID(node yamldoc.Node, id string) {
-	if !checkLength(node, "the id", id, maxID) {
+	checkCharacters(node, "the id", id)
+}
+
+// checkCharacters checks the length and the characters of an id or a code.
+func checkCharacters(node yamldoc.Node, what, id string) {
+	if !checkLength(node, what, id, maxID) {
 		return
 	}
 	for _, c := range id {
 		if !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune(idPunctuation, c) {
-			node.Reportf("the id contains %q (%U); use letters, digits and %s", c, c, strings.Join(strings.Split(idPunctuation, ""), " "))
+			node.Reportf("%s contains %q (%U); use letters, digits and %s", what, c, c, strings.Join(strings.Split(idPunctuation, ""), " "))
 			return
 		}
 	}

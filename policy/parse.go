@@ -186,7 +186,7 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	if base != nil {
 		req = base.clone()
 	}
-	fields := node.Map("groups", "separation_of_duties", "deadline", "on_timeout", "route", "min_auth", "editable", "remember_max", "deny_count", "show", "verbs")
+	fields := node.Map("groups", "separation_of_duties", "deadline", "on_timeout", "on_escalate", "route", "min_auth", "editable", "edit_reasons", "visible_to", "sensitive", "remember_max", "deny_count", "verbs")
 	has := func(name string) bool { return !fields[name].Missing() }
 	if has("groups") {
 		req.Groups = r.parseGroups(fields["groups"])
@@ -200,6 +200,9 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	if has("on_timeout") {
 		req.OnTimeout = parseOnTimeout(fields["on_timeout"])
 	}
+	if has("on_escalate") {
+		req.OnEscalate = OnEscalate(fields["on_escalate"].Choice(string(NextStep), string(ReturnToRun)))
+	}
 	if has("route") {
 		req.Routes = []string{r.route(fields["route"])}
 	}
@@ -209,6 +212,15 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	if has("editable") {
 		req.Editable = parsePointers(fields["editable"])
 	}
+	if has("edit_reasons") {
+		req.EditReasons = parseCodes(fields["edit_reasons"])
+	}
+	if has("visible_to") {
+		req.VisibleTo = r.parseAudience(fields["visible_to"])
+	}
+	if has("sensitive") {
+		req.Sensitive = parsePointers(fields["sensitive"])
+	}
 	if has("remember_max") {
 		req.RememberMax = Duration(fields["remember_max"].Duration())
 	}
@@ -216,12 +228,6 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 		req.DenyCount = int(fields["deny_count"].Int(1))
 		if req.DenyCount > maxCount {
 			fields["deny_count"].Reportf("deny_count %d is more than %d", req.DenyCount, maxCount)
-		}
-	}
-	if has("show") {
-		req.Show = nil
-		for _, item := range fields["show"].List() {
-			req.Show = append(req.Show, r.label(item, "the evidence"))
 		}
 	}
 	if has("verbs") {
@@ -250,17 +256,51 @@ func parseVerbs(node yamldoc.Node) []string {
 	return chosen
 }
 
-// parseOnTimeout parses the two allowed values. Likely mistakes get their own message.
+// parseOnTimeout parses what happens at the deadline. Likely mistakes get their own message.
 func parseOnTimeout(node yamldoc.Node) OnTimeout {
 	switch text := node.Text(); text {
 	case "approve", "allow":
 		node.Reportf("on_timeout: %s is not possible: waiting never approves anything. To approve in advance, create a grant", text)
-	case "deny", "reject":
-		node.Reportf("on_timeout: %s is not possible: a timeout is not a decision. Use on_timeout: expire", text)
+	case "deny":
+		node.Reportf("on_timeout: deny is not possible: deny is a verdict of rules. Use on_timeout: reject")
 	default:
-		return OnTimeout(node.Choice(string(Expire), string(Escalate)))
+		return OnTimeout(node.Choice(string(Expire), string(Escalate), string(RejectOnTimeout), string(DefaultAnswer)))
 	}
 	return Expire
+}
+
+// parseCodes parses the codes of which an edit must give one.
+func parseCodes(node yamldoc.Node) []string {
+	var codes []string
+	for _, item := range node.List() {
+		code := item.Text()
+		if code == "" {
+			item.Reportf("the code is empty")
+		}
+		checkCharacters(item, "the code", code)
+		codes = append(codes, code)
+	}
+	if len(codes) > maxCodes {
+		node.Reportf("%d codes are more than %d", len(codes), maxCodes)
+	}
+	return union(nil, codes)
+}
+
+// parseAudience parses who may see a request.
+func (r *loader) parseAudience(node yamldoc.Node) [][]string {
+	names := parseNames(node)
+	for _, name := range names {
+		if name == anyone || strings.HasPrefix(name, "oncall:") {
+			node.Reportf("visible_to must not contain %s: use group:…, user:…, role:… or requester", name)
+		}
+	}
+	if r.directory != nil {
+		members(r.directory, names, func(name string) { node.Reportf("unknown name %s", name) })
+	}
+	if len(names) == 0 {
+		return nil // everyone
+	}
+	return [][]string{names}
 }
 
 func parsePointers(node yamldoc.Node) []string {

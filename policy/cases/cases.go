@@ -16,6 +16,7 @@
 package cases
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -79,7 +80,10 @@ type testCase struct {
 	needs         []string
 	deadline      policy.Duration
 	minAuth       policy.Auth
-	verbs         []string
+	lists         map[string][]string // by key: verbs, editable and others
+	onTimeout     policy.OnTimeout
+	onEscalate    policy.OnEscalate
+	visibleTo     []string
 	dryRunVerdict policy.Verdict
 }
 
@@ -123,13 +127,35 @@ func (c testCase) check(set *policy.Set) (policy.Decision, []string) {
 	if c.minAuth != "" && c.minAuth != need.MinAuth {
 		differ("min_auth ", c.minAuth, need.MinAuth)
 	}
-	if c.verbs != nil && !sameElements(c.verbs, need.Verbs) {
-		differ("verbs ", c.verbs, need.Verbs)
+	for _, list := range []struct {
+		key string
+		got []string
+	}{{"verbs", need.Verbs}, {"editable", need.Editable}, {"edit_reasons", need.EditReasons}, {"sensitive", need.Sensitive}} {
+		if want, ok := c.lists[list.key]; ok && !sameElements(want, list.got) {
+			differ(list.key+" ", want, list.got)
+		}
+	}
+	if c.onTimeout != "" && c.onTimeout != need.OnTimeout {
+		differ("on_timeout ", c.onTimeout, need.OnTimeout)
+	}
+	if got := cmp.Or(need.OnEscalate, policy.NextStep); c.onEscalate != "" && c.onEscalate != got {
+		differ("on_escalate ", c.onEscalate, got)
+	}
+	if got := audiences(need); c.visibleTo != nil && !sameElements(c.visibleTo, got) {
+		differ("visible_to ", c.visibleTo, got)
 	}
 	if c.dryRunVerdict != "" && c.dryRunVerdict != d.DryRunVerdict {
 		differ("dry_run ", c.dryRunVerdict, d.DryRunVerdict)
 	}
 	return d, problems
+}
+
+// audiences returns the audiences of a requirement as text: group:a or requester.
+func audiences(need *policy.Requirement) (texts []string) {
+	for _, audience := range need.VisibleTo {
+		texts = append(texts, strings.Join(audience, " or "))
+	}
+	return texts
 }
 
 // sameElements reports whether both lists have the same elements, in any order.

@@ -22,7 +22,7 @@ func parse(file string, src []byte) ([]testCase, error) {
 	parseInput(top["input"], &base)
 	var all []testCase
 	for _, node := range top["cases"].List() {
-		fields := node.Map("name", "input", "counters", "want", "rules", "needs", "deadline", "min_auth", "verbs", "dry_run")
+		fields := node.Map("name", "input", "counters", "want", "rules", "needs", "deadline", "min_auth", "verbs", "editable", "edit_reasons", "sensitive", "visible_to", "on_timeout", "on_escalate", "dry_run")
 		name = fields["name"].Text()
 		c := testCase{name: name, line: node.Line(), input: base, counters: parseCounters(fields["counters"])}
 		parseInput(fields["input"], &c.input)
@@ -36,9 +36,17 @@ func parse(file string, src []byte) ([]testCase, error) {
 		if !fields["needs"].Missing() {
 			c.needs = fields["needs"].Texts()
 		}
-		if !fields["verbs"].Missing() {
-			c.verbs = fields["verbs"].Texts()
+		c.lists = make(map[string][]string)
+		for _, key := range []string{"verbs", "editable", "edit_reasons", "sensitive"} {
+			if !fields[key].Missing() {
+				c.lists[key] = fields[key].Texts()
+			}
 		}
+		if !fields["visible_to"].Missing() {
+			c.visibleTo = fields["visible_to"].Texts()
+		}
+		c.onTimeout = policy.OnTimeout(fields["on_timeout"].Text())
+		c.onEscalate = policy.OnEscalate(fields["on_escalate"].Text())
 		c.deadline = policy.Duration(fields["deadline"].Duration())
 		c.minAuth = policy.Auth(fields["min_auth"].Text())
 		c.dryRunVerdict = policy.Verdict(fields["dry_run"].Text())
@@ -59,9 +67,10 @@ func parse(file string, src []byte) ([]testCase, error) {
 func parseInput(node yamldoc.Node, in *policy.Input) {
 	texts := map[string]*string{
 		"account": &in.Account, "environment": &in.Environment, "graph": &in.Graph, "node": &in.Node, "run": &in.Run, "tool": &in.Tool,
+		"kind": &in.Kind, "gate": &in.Gate,
 		"requester": &in.Requester, "agent": &in.Agent, "zone": &in.Zone,
 	}
-	known := []string{"args", "args_json", "effects", "cost", "risk", "revision", "at"}
+	known := []string{"args", "args_json", "data", "effects", "cost", "risk", "revision", "at"}
 	for name := range texts {
 		known = append(known, name)
 	}
@@ -92,6 +101,9 @@ func parseInput(node yamldoc.Node, in *policy.Input) {
 		in.At = t
 	}
 	parseArgs(fields["args"], fields["args_json"], in)
+	if data := fields["data"]; !data.Missing() {
+		in.Data = asJSON(data, "data")
+	}
 }
 
 // parseArgs reads the arguments as YAML, or as JSON for what YAML cannot express, such as 5.0 or a
@@ -104,13 +116,19 @@ func parseArgs(args, text yamldoc.Node, in *policy.Input) {
 	if args.Missing() {
 		return
 	}
-	value, err := args.Any()
+	in.Args = asJSON(args, "args")
+}
+
+// asJSON returns a YAML value as JSON. what names it in errors.
+func asJSON(node yamldoc.Node, what string) (text json.RawMessage) {
+	value, err := node.Any()
 	if err == nil {
-		in.Args, err = json.Marshal(value)
+		text, err = json.Marshal(value)
 	}
 	if err != nil {
-		args.Reportf("args cannot be encoded as JSON: %v", err)
+		node.Reportf("%s cannot be encoded as JSON: %v", what, err)
 	}
+	return text
 }
 
 // parseCounters reads one value for all counters, or a mapping.

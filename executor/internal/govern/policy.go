@@ -245,10 +245,11 @@ func (s *Session) requirementOfReplaced(ctx context.Context, ask *desk.RequestSp
 func DeskRequirement(need policy.Requirement) desk.Requirement {
 	r := desk.Requirement{
 		Denials: need.DenyCount, Editable: need.Editable, MinAuth: desk.Auth(need.MinAuth), Deadline: desk.Duration(need.Deadline),
-		OnTimeout: desk.OnTimeout(need.OnTimeout),
+		OnTimeout: desk.OnTimeout(need.OnTimeout), OnEscalate: desk.OnEscalate(need.OnEscalate), EditReasons: need.EditReasons,
+		VisibleTo: need.VisibleTo, Sensitive: need.Sensitive,
 	}
 	for _, g := range need.Groups {
-		r.Groups = append(r.Groups, desk.Group{From: g.From, Count: g.Count, Widen: g.Widen})
+		r.Groups = append(r.Groups, desk.Group{From: g.From, Count: g.Count, Widen: g.Widen, Stage: g.Stage})
 	}
 	for _, duty := range need.Exclude {
 		r.Exclude = append(r.Exclude, desk.Duty(duty))

@@ -17,6 +17,9 @@ type exprInfo struct {
 	// tools are the only tools for which the condition can be anything but false. Nil means
 	// unknown.
 	tools []string
+	// kinds are the only kinds of requests for which it can be anything but false. Nil means
+	// unknown.
+	kinds []string
 	// conjuncts are the operands of the outermost &&, as text.
 	conjuncts []string
 	// requestFields are the fields of req that are used. argPaths are the used paths of args, as
@@ -37,8 +40,11 @@ type misuse struct {
 func analyze(compiled *cel.Ast) exprInfo {
 	tree := compiled.NativeRep()
 	var f exprInfo
-	if tools, bound := toolsOf(tree.Expr()); bound {
+	if tools, bound := valuesOf("tool", tree.Expr()); bound {
 		f.tools = tools
+	}
+	if kinds, bound := valuesOf("kind", tree.Expr()); bound {
+		f.kinds = kinds
 	}
 	for _, part := range conjuncts(tree.Expr()) {
 		text, err := parser.Unparse(part, tree.SourceInfo())
@@ -147,67 +153,68 @@ func conjuncts(e ast.Expr) []ast.Expr {
 	return []ast.Expr{e}
 }
 
-// toolsOf returns the tools for which e can be anything but false. In CEL, false && x is false even
-// if x is an error. So one conjunct that names the tool is sufficient, at any position.
-func toolsOf(e ast.Expr) (tools []string, bound bool) {
+// valuesOf returns the values of a text field of req for which e can be anything but false. In CEL,
+// false && x is false even if x is an error. So one conjunct that names the value is sufficient, at
+// any position.
+func valuesOf(field string, e ast.Expr) (values []string, bound bool) {
 	if e.Kind() != ast.CallKind {
 		return nil, false
 	}
 	call := e.AsCall()
 	switch call.FunctionName() {
 	case operators.Equals:
-		return equalsTool(call.Args()[0], call.Args()[1])
+		return equalsValue(field, call.Args()[0], call.Args()[1])
 	case operators.In:
-		if !isTool(call.Args()[0]) || call.Args()[1].Kind() != ast.ListKind {
+		if !isRequestField(field, call.Args()[0]) || call.Args()[1].Kind() != ast.ListKind {
 			return nil, false
 		}
-		tools = []string{}
+		values = []string{}
 		for _, element := range call.Args()[1].AsList().Elements() {
-			tool, ok := literal(element)
+			value, ok := literal(element)
 			if !ok {
 				return nil, false
 			}
-			tools = append(tools, tool)
+			values = append(values, value)
 		}
-		return tools, true
+		return values, true
 	case operators.LogicalAnd:
 		for _, part := range call.Args() {
-			more, ok := toolsOf(part)
+			more, ok := valuesOf(field, part)
 			switch {
 			case ok && !bound:
-				tools, bound = more, true
+				values, bound = more, true
 			case ok:
-				tools = slices.DeleteFunc(tools, func(tool string) bool { return !slices.Contains(more, tool) })
+				values = slices.DeleteFunc(values, func(value string) bool { return !slices.Contains(more, value) })
 			}
 		}
-		return tools, bound
+		return values, bound
 	case operators.LogicalOr:
-		tools = []string{}
+		values = []string{}
 		for _, part := range call.Args() {
-			more, ok := toolsOf(part)
+			more, ok := valuesOf(field, part)
 			if !ok {
 				return nil, false
 			}
-			tools = union(tools, more)
+			values = union(values, more)
 		}
-		return tools, true
+		return values, true
 	}
 	return nil, false
 }
 
-func equalsTool(a, b ast.Expr) ([]string, bool) {
-	if isTool(b) {
+func equalsValue(field string, a, b ast.Expr) ([]string, bool) {
+	if isRequestField(field, b) {
 		a, b = b, a
 	}
-	tool, ok := literal(b)
-	if !ok || !isTool(a) {
+	value, ok := literal(b)
+	if !ok || !isRequestField(field, a) {
 		return nil, false
 	}
-	return []string{tool}, true
+	return []string{value}, true
 }
 
-func isTool(e ast.Expr) bool {
-	if e.Kind() != ast.SelectKind || e.AsSelect().FieldName() != "tool" {
+func isRequestField(field string, e ast.Expr) bool {
+	if e.Kind() != ast.SelectKind || e.AsSelect().FieldName() != field {
 		return false
 	}
 	operand := e.AsSelect().Operand()

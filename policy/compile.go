@@ -27,6 +27,7 @@ func (r *loader) compile(d *document) error {
 		if strings.TrimSpace(one.When) != "" {
 			one.info = r.expression(env, at.when, "when", cel.BoolType, &one.when)
 			r.checkKnownFields(d, at.when, "when", one.info, one.info)
+			r.checkKinds(d, at.when, one)
 		}
 		if !at.amount.Missing() {
 			amount := r.expression(env, at.amount, "amount", cel.IntType, &one.amount)

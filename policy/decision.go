@@ -17,7 +17,8 @@ type Decision struct {
 	Rules []string `json:"rules"`
 	// Reason is the explanation for the approver and for the agent.
 	Reason string `json:"reason"`
-	// Requirement is set if the verdict is Ask.
+	// Requirement is set if the verdict is Ask. It is nil only if the request cannot be allowed or
+	// denied and the file has no defaults.ask: one person is asked.
 	Requirement *Requirement `json:"need,omitempty"`
 	// Policy and Input are the digests of the set and of the input. Version is the label of the
 	// set.
@@ -44,6 +45,8 @@ const (
 	RuleHit    RuleOutcome = "hit"
 	RuleMiss   RuleOutcome = "miss"
 	RuleFailed RuleOutcome = "error"
+	// RuleSkipped is a rule that does not apply to the kind of request, whatever its condition.
+	RuleSkipped RuleOutcome = "skip"
 )
 
 // Trace is the evaluation of one rule.
@@ -151,7 +154,9 @@ func (r *Requirement) explain(b *strings.Builder) {
 	if len(r.Exclude) > 0 {
 		fmt.Fprintf(b, "  excluded by separation of duties: %s\n", strings.Join(r.Exclude, ", "))
 	}
-	fmt.Fprintf(b, "  within %s, then %s\n", r.Deadline, r.OnTimeout)
+	if r.Deadline > 0 {
+		fmt.Fprintf(b, "  within %s, then %s\n", r.Deadline, r.OnTimeout)
+	}
 	if r.MinAuth != "" {
 		fmt.Fprintf(b, "  authenticated with at least %s\n", r.MinAuth)
 	}

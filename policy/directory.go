@@ -262,6 +262,7 @@ func (r *Requirement) expand(in *Input) *Requirement {
 		c.Groups[i].From = expandNames(group.From, in)
 		c.Groups[i].Widen = subtract(expandNames(group.Widen, in), c.Groups[i].From)
 	}
+	c.OnTimeout = c.OnTimeout.onTimeoutFor(in.kind())
 	for i := range c.VisibleTo {
 		c.VisibleTo[i] = expandNames(c.VisibleTo[i], in)
 	}

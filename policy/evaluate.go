@@ -15,6 +15,10 @@ import (
 // default. Rules that ask are merged into one requirement. A rule that fails counts if it asks or
 // denies, and does not count if it allows.
 //
+// Rules that allow, and a default that does, apply to actions, gates and holds only. Rules that deny
+// do not apply to effects in doubt. A request to which the default does not apply is asked with the
+// requirement of defaults.ask; Requirement is nil if the file has none.
+//
 // An error wraps [ErrInput]: the input is invalid, and the action must not be executed.
 func (s *Set) Decide(in Input) (Decision, error) {
 	j, err := s.evaluate(in)
@@ -23,8 +27,9 @@ func (s *Set) Decide(in Input) (Decision, error) {
 	}
 	d := Decision{Policy: s.digest, Version: s.version, Input: j.digest, Trace: j.traces, OtherToolRules: len(s.rules) - len(j.rules), Charges: j.charges}
 	var decided []int
-	d.Verdict, decided = j.verdict(s.defaultVerdict, false)
-	if rehearsed, _ := j.verdict(s.defaultVerdict, true); rehearsed != d.Verdict {
+	fallback := s.fallback(in.kind())
+	d.Verdict, decided = j.verdict(fallback, false)
+	if rehearsed, _ := j.verdict(fallback, true); rehearsed != d.Verdict {
 		d.DryRunVerdict = rehearsed
 	}
 	d.Rules, d.Reason = j.reasons(decided, d.Verdict)
@@ -36,14 +41,16 @@ func (s *Set) Decide(in Input) (Decision, error) {
 
 // evaluation is the evaluation of one input.
 type evaluation struct {
-	in      *Input
-	vars    cel.Activation
-	digest  string
-	cost    uint64
-	rules   []*rule
-	traces  []Trace
-	charges []Charge
-	charged map[counterTemplate]bool // the counters in charges
+	in     *Input
+	vars   cel.Activation
+	digest string
+	cost   uint64
+
+	defaultVerdict Verdict // as in the file
+	rules          []*rule
+	traces         []Trace
+	charges        []Charge
+	charged        map[counterTemplate]bool // the counters in charges
 }
 
 func (s *Set) evaluate(in Input) (*evaluation, error) {
@@ -56,7 +63,7 @@ func (s *Set) evaluate(in Input) (*evaluation, error) {
 		return nil, err
 	}
 	n := len(s.byTool[in.Tool]) + len(s.general)
-	j := &evaluation{in: &in, rules: make([]*rule, 0, n), traces: make([]Trace, 0, n), charged: make(map[counterTemplate]bool)}
+	j := &evaluation{in: &in, defaultVerdict: s.defaultVerdict, rules: make([]*rule, 0, n), traces: make([]Trace, 0, n), charged: make(map[counterTemplate]bool)}
 	if j.digest, err = in.digest(canonicalArgs, canonicalData); err != nil {
 		return nil, err
 	}
@@ -106,6 +113,10 @@ var (
 
 func (j *evaluation) evalRule(one *rule) Trace {
 	t := Trace{Rule: one.ID, Digest: one.digest, Then: one.Then, DryRun: one.DryRun, Outcome: RuleMiss}
+	if !one.Then.applies(j.in.kind()) {
+		t.Outcome = RuleSkipped
+		return t
+	}
 	hit, err := j.evalCondition(one, &t)
 	if err == nil && hit && one.Limit != nil {
 		hit, err = j.evalLimit(one, &t)
@@ -189,6 +200,19 @@ func (j *evaluation) charge(counter counterTemplate, amount int64) {
 	}
 }
 
+// completed returns the requirement of the default. If it names no people, one person is asked. A nil
+// requirement is nil.
+func (r *Requirement) completed(in *Input) *Requirement {
+	if r == nil {
+		return nil
+	}
+	need := r.expand(in)
+	if len(need.Groups) == 0 {
+		need.Groups = []Group{{From: []string{anyone}, Count: 1}}
+	}
+	return need
+}
+
 // verdict returns the strictest verdict of the rules that count, and their indexes. If none counts,
 // it returns the default.
 func (j *evaluation) verdict(fallback Verdict, rehearse bool) (verdict Verdict, decided []int) {
@@ -211,6 +235,9 @@ func (j *evaluation) verdict(fallback Verdict, rehearse bool) (verdict Verdict, 
 
 func (j *evaluation) reasons(decided []int, verdict Verdict) (rules []string, reason string) {
 	if decided == nil {
+		if verdict != j.defaultVerdict {
+			return []string{DefaultRule}, fmt.Sprintf("no rule matches, and the default %s does not apply to %s", j.defaultVerdict, j.in.kind())
+		}
 		return []string{DefaultRule}, fmt.Sprintf("no rule matches, and the default is %s", verdict)
 	}
 	var reasons []string
@@ -234,7 +261,7 @@ func (j *evaluation) reasons(decided []int, verdict Verdict) (rules []string, re
 
 func (j *evaluation) requirement(decided []int, fallback *Requirement) *Requirement {
 	if decided == nil {
-		return fallback.expand(j.in)
+		return fallback.completed(j.in)
 	}
 	var need *Requirement
 	people := 0

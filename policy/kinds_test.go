@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/fermata-go/fermata"
@@ -38,14 +39,99 @@ func TestInputOfRequest_DescribesEveryKind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			set, err := policy.Load("policy.yaml", []byte("default: allow\nrules:\n- id: it\n  when: '"+c.when+"'\n  then: deny\n"), policy.Options{})
+			set, err := policy.Load("policy.yaml", []byte("default: allow\nrules:\n- id: it\n  when: '"+c.when+"'\n  then: ask\n  ask: "+askClause+"\n"), policy.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			d, err := set.Decide(in)
-			if err != nil || d.Verdict != policy.Deny || d.Trace[0].Outcome != policy.RuleHit {
+			if err != nil || d.Verdict != policy.Ask || d.Trace[0].Outcome != policy.RuleHit {
 				t.Errorf("%+v, %v", d, err)
 			}
 		})
+	}
+}
+
+const kindRules = `
+default: allow
+defaults: {ask: {deadline: 4h, min_auth: sso, on_timeout: default}}
+rules:
+- {id: free, when: 'req.account == "acme"', then: allow}
+- {id: never, when: 'req.graph == "closed"', then: deny}
+- {id: people, when: 'req.graph == "asked"', then: ask, ask: {groups: [{from: ["group:ops"]}]}}
+`
+
+func TestDecide_VerdictsByKind(t *testing.T) {
+	set := load(t, kindRules)
+	for kind, want := range map[string]struct {
+		open, closed string
+		onTimeout    policy.OnTimeout
+	}{
+		"":                {"allow free", "deny never", policy.Expire},
+		"approval-gate":   {"allow free", "deny never", policy.Expire},
+		"hold":            {"allow free", "deny never", policy.Expire},
+		"effect-in-doubt": {"ask default", "ask default", policy.Expire},
+		"tool-response":   {"ask default", "deny never", policy.DefaultAnswer},
+		"limit-reached":   {"ask default", "deny never", policy.DefaultAnswer},
+		"which-color":     {"ask default", "deny never", policy.DefaultAnswer},
+	} {
+		for graph, want := range map[string]string{"open": want.open, "closed": want.closed, "asked": "ask people"} {
+			d := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Kind, in.Graph = kind, graph }))
+			if got := string(d.Verdict) + " " + d.Rules[0]; got != want {
+				t.Errorf("%s of %s: %s, want %s", kind, graph, got, want)
+			}
+		}
+		d := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Kind, in.Graph = kind, "asked" }))
+		if got := d.Requirement.OnTimeout; got != want.onTimeout {
+			t.Errorf("%s: on_timeout %s", kind, got)
+		}
+	}
+	// the default requirement names no people: one person
+	d := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Kind = "which-color" }))
+	if r := d.Requirement; r.MinAuth != policy.AuthSSO || len(r.Groups) != 1 || r.Groups[0].String() != "1 of anyone" {
+		t.Errorf("%+v", r)
+	}
+	if want := "no rule matches, and the default allow does not apply to which-color"; d.Reason != want {
+		t.Error(d.Reason)
+	}
+	d = decide(t, load(t, "default: deny\n"), input("t", `{}`, func(in *policy.Input) { in.Kind = "effect-in-doubt" }))
+	if d.Verdict != policy.Ask || d.Requirement != nil {
+		t.Errorf("%+v", d)
+	}
+}
+
+// A rule that does not apply to a kind is neither evaluated nor charged.
+func TestDecide_SkippedRulesChargeNothing(t *testing.T) {
+	set := load(t, "default: deny\nrules:\n- {id: few, when: 'true', then: allow, limit: {max: 3, window: 1h}}\n")
+	d := decide(t, set, withCounters(set, input("t", `{}`, func(in *policy.Input) { in.Kind = "which-color" }), 0))
+	if len(d.Charges) != 0 || d.Trace[0].Outcome != policy.RuleSkipped || d.Verdict != policy.Deny {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestLoad_RejectsVerdictsThatAKindCannotHave(t *testing.T) {
+	rule := func(when, then string) string {
+		return "default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h}}\nrules:\n- {id: a, when: '" + when + "', then: " + then + "}\n"
+	}
+	const onTimeout = "ask, ask: {on_timeout: default}"
+	for doc, want := range map[string]string{
+		rule(`req.kind == "tool-response"`, "allow"):                                         `policy.yaml:4: rule "a": then: allow is not possible for req.kind "tool-response"`,
+		rule(`req.tool == "t" && req.kind in ["approval", "which-color"]`, "allow"):          `then: allow is not possible for req.kind "which-color"`,
+		rule(`"effect-in-doubt" == req.kind`, "allow"):                                       `then: allow is not possible for req.kind "effect-in-doubt"`,
+		rule(`req.kind in ["approval", "approval-gate", "hold"]`, "allow"):                   "",
+		rule(`req.kind == "note" || req.tool == "t"`, "allow"):                               "",
+		rule(`req.kind == "approval" && req.kind in ["approval", "note"]`, "allow"):          "",
+		rule(`req.kind == "effect-in-doubt"`, "deny"):                                        `then: deny is not possible for req.kind "effect-in-doubt"`,
+		rule(`req.kind == "note"`, "deny"):                                                   "",
+		rule(`req.kind in ["note", "hold"]`, onTimeout):                                      `on_timeout: default is not possible for req.kind "hold"`,
+		rule(`req.kind == "effect-in-doubt"`, onTimeout):                                     `on_timeout: default is not possible for req.kind "effect-in-doubt"`,
+		rule(`req.kind == "note"`, onTimeout):                                                "",
+		rule(`req.tool == "t"`, onTimeout):                                                   "",
+		rule(`req.kind == "approval"`, "ask, ask: {on_timeout: reject}"):                     "",
+		rule(`req.kind == "approval-gate" && data.x == 1`, "ask, ask: {on_timeout: reject}"): "",
+	} {
+		_, err := policy.Load("policy.yaml", []byte(doc), policy.Options{})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s\n%v, want %q", doc, err, want)
+		}
 	}
 }

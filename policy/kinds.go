@@ -1,0 +1,65 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+)
+
+var (
+	// allowableKinds are the kinds of requests that rules can allow. Only a person can answer the
+	// others.
+	allowableKinds = []string{fermata.Approval.Name(), kindGate, kindHold}
+	// noDefaultKinds are the kinds for which on_timeout: default is not possible.
+	noDefaultKinds = append(slices.Clone(allowableKinds), fermata.EffectInDoubt.Name())
+)
+
+// applies reports whether rules with this verdict apply to the kind of request. An effect that may
+// have happened cannot be denied.
+func (v Verdict) applies(kind string) bool {
+	switch v {
+	case Allow:
+		return slices.Contains(allowableKinds, kind)
+	case Deny:
+		return kind != fermata.EffectInDoubt.Name()
+	}
+	return true
+}
+
+// checkKinds reports a verdict or a timeout action that is not possible for a kind that the rule
+// names.
+func (r *loader) checkKinds(d *document, node yamldoc.Node, one *rule) {
+	for _, kind := range one.info.kinds {
+		switch {
+		case one.Then == Allow && !Allow.applies(kind):
+			node.Reportf("then: allow is not possible for req.kind %q: only a person can answer it. Rules can allow %s; use ask", kind, strings.Join(allowableKinds, ", "))
+		case one.Then == Deny && !Deny.applies(kind):
+			node.Reportf("then: deny is not possible for req.kind %q: the effect may have happened, and a person must find out. Use ask", kind)
+		}
+	}
+	inherited := d.defaultAsk != nil && d.defaultAsk.OnTimeout == DefaultAnswer
+	if one.Ask == nil || one.Ask.OnTimeout != DefaultAnswer || inherited {
+		return
+	}
+	if no := intersect(one.info.kinds, noDefaultKinds); len(no) > 0 {
+		node.Reportf("on_timeout: default is not possible for req.kind %q: waiting never approves anything. Use expire, escalate or reject", no[0])
+	}
+}
+
+// onTimeoutFor returns what happens at the deadline of a request of this kind.
+func (o OnTimeout) onTimeoutFor(kind string) OnTimeout {
+	if o == DefaultAnswer && slices.Contains(noDefaultKinds, kind) {
+		return Expire
+	}
+	return o
+}
+
+// fallback returns the default verdict for a kind of request.
+func (s *Set) fallback(kind string) Verdict {
+	if !s.defaultVerdict.applies(kind) {
+		return Ask
+	}
+	return s.defaultVerdict
+}

@@ -278,3 +278,15 @@ func TestSeed004_RequestsExpireAfter24Hours(t *testing.T) {
 		})
 	}
 }
+
+func TestSeed003_PauseWithoutADeadline(t *testing.T) {
+	e := newExecutor(t, memory.NewStore(nil), new(world), func(c *executor.Config) { c.RequestTimeout = -1 })
+	id := start(t, e, "k").Interrupts[0].ID
+	doc, err := e.RequestDocument(t.Context(), "acme", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if open := doc.Deadline.Sub(doc.Created); open < 100*365*24*time.Hour {
+		t.Errorf("the request is open for %s only", open)
+	}
+}

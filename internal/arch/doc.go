@@ -4,4 +4,7 @@
 // third-party modules it may use, and which packages may import testing. The test reads the imports
 // of every package and reports each one that the tables do not allow. To change a rule, change its
 // table row and the reason.
+//
+// Other tests check the files of the repository: their length, their prose, and that each test that
+// docs/requirements.md names exists.
 package arch

@@ -132,6 +132,15 @@ type (
 		Ruling Ruling `json:"ruling"`
 	}
 
+	// PolicyAllowed records that the rules answered an interrupt, without a request. Kind is the
+	// kind of the interrupt; Action is empty if it is not about an action.
+	PolicyAllowed struct {
+		Kind     string `json:"kind"`
+		Action   Action `json:"action,omitzero"`
+		Question Digest `json:"question"`
+		Ruling   Ruling `json:"ruling"`
+	}
+
 	// GrantMade records a new grant.
 	GrantMade struct {
 		Grant string    `json:"grant"`

@@ -34,6 +34,7 @@ func (RequestExpired) kind() Kind   { return "request.expired" }
 func (RequestWithdrawn) kind() Kind { return "request.withdrawn" }
 func (PolicyLoaded) kind() Kind     { return "policy.loaded" }
 func (PolicyDenied) kind() Kind     { return "policy.denied" }
+func (PolicyAllowed) kind() Kind    { return "policy.allowed" }
 func (GrantMade) kind() Kind        { return "grant.made" }
 func (GrantUsed) kind() Kind        { return "grant.used" }
 func (GrantRevoked) kind() Kind     { return "grant.revoked" }
@@ -55,7 +56,7 @@ func (LogSigned) kind() Kind        { return "audit.signed" }
 // bodyDecoders has the decoder of each kind.
 var bodyDecoders = decoderTable(
 	bodyDecoder[RequestAsked], bodyDecoder[RequestDelivered], bodyDecoder[RequestViewed], bodyDecoder[RequestClaimed], bodyDecoder[RequestReleased], bodyDecoder[RequestEscalated], bodyDecoder[RequestDelegated], bodyDecoder[RequestSnoozed],
-	bodyDecoder[RequestChanged], bodyDecoder[RequestCommented], bodyDecoder[RequestDecided], bodyDecoder[RequestRefused], bodyDecoder[RequestExpired], bodyDecoder[RequestWithdrawn], bodyDecoder[PolicyLoaded], bodyDecoder[PolicyDenied], bodyDecoder[GrantMade],
+	bodyDecoder[RequestChanged], bodyDecoder[RequestCommented], bodyDecoder[RequestDecided], bodyDecoder[RequestRefused], bodyDecoder[RequestExpired], bodyDecoder[RequestWithdrawn], bodyDecoder[PolicyLoaded], bodyDecoder[PolicyDenied], bodyDecoder[PolicyAllowed], bodyDecoder[GrantMade],
 	bodyDecoder[GrantUsed], bodyDecoder[GrantRevoked], bodyDecoder[APIKeyMade], bodyDecoder[APIKeyRevoked], bodyDecoder[SessionBegun], bodyDecoder[SessionEnded], bodyDecoder[EffectBegun], bodyDecoder[EffectEnded], bodyDecoder[RunStarted], bodyDecoder[RunEnded], bodyDecoder[RunParked], bodyDecoder[RunRetried],
 	bodyDecoder[LogExported], bodyDecoder[PayloadsErased], bodyDecoder[LogVerified], bodyDecoder[LogSigned],
 )
@@ -141,6 +142,13 @@ func (e EffectBegun) valid() error {
 func (d PolicyDenied) valid() error {
 	if d.Action.Name == "" || len(d.Ruling.Rules) == 0 {
 		return errors.New("a denial needs the action and its rules")
+	}
+	return nil
+}
+
+func (d PolicyAllowed) valid() error {
+	if d.Kind == "" || len(d.Ruling.Rules) == 0 {
+		return errors.New("a ruling needs the kind of the interrupt and its rules")
 	}
 	return nil
 }

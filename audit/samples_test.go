@@ -85,6 +85,7 @@ func bodies() []audit.Body {
 		audit.APIKeyRevoked{Key: "7n3bd4k2m9x0c1qf"},
 		audit.SessionBegun{Session: "session_1", Roles: []string{"approver", "auditor"}, Until: at(480)},
 		audit.SessionEnded{Session: "session_1"},
+		audit.PolicyAllowed{Kind: "approval-gate", Action: action, Question: digest("pay_question", "the question"), Ruling: ruling},
 	}
 }
 

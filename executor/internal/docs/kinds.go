@@ -45,6 +45,9 @@ const (
 // fermata.Approval.
 const GateKind = "approval-gate"
 
+// HoldKind is the kind of the holds of package graph.
+const HoldKind = "hold"
+
 // How long work on a paper is put off: a paper that cannot be read will hardly be readable soon;
 // other errors may pass.
 const (

@@ -83,7 +83,7 @@ func (s *Session) addDenial(ctx context.Context, j *Evaluation, key, digest, req
 		return err
 	}
 	return s.Tx.AddAudit(auditrec.SystemActor, s.Tx.AuditPlace(), audit.PolicyDenied{
-		Action: audit.Action{Name: truncateForAudit(j.input.Tool), Args: s.Tx.Digest(digest)},
+		Action: audit.Action{Name: deniedName(j.input), Args: s.Tx.Digest(digest)},
 		Ruling: audit.Ruling{Digest: j.Policy, Version: truncateForAudit(j.Version), Rules: j.Rules},
 	})
 }

@@ -109,28 +109,9 @@ func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q pr
 	c := session.Tx
 	ask := desk.RequestSpec{ID: shown.ID, Subject: desk.Subject{Kind: q.Kind, ShownDigest: shown.ShownDigest, Requester: c.Meta.Requester, WordCount: len(bytes.Fields(q.Data))}}
 	ask.Requirement = desk.OnePerson()
-	var routes []string
-	if q.Kind == fermata.Approval.Name() {
-		var asked fermata.ApprovalRequest
-		if err := json.Unmarshal(q.Data, &asked); err != nil {
-			return time.Time{}, err
-		}
-		ask.Subject.Action, ask.Subject.ActionDigest, ask.Args = asked.Action, asked.Digest, asked.Args
-		ask.Subject.Rules, ask.Subject.Reason = withoutEmpty(asked.Rule), asked.Reason
-		if asked.Fixed {
-			ask.Requirement.Editable = nil
-		}
-		if routes, err = session.RequirementFor(ctx, &ask, q.Address); err != nil {
-			return time.Time{}, err
-		}
-		if err := s.addInvolved(ctx, &ask, session, q.Address); err != nil {
-			return time.Time{}, err
-		}
-	}
-	if q.Kind == fermata.EffectInDoubt.Name() {
-		if err := inheritRequirement(ctx, &ask, session.History, q.Data); err != nil {
-			return time.Time{}, err
-		}
+	routes, err := s.setRequirement(ctx, session, &ask, q)
+	if err != nil {
+		return time.Time{}, err
 	}
 	if len(ask.Route.Steps) == 0 {
 		ask.Route = capAtOwnTimeout(s.routeFor(routes, s.RequestTimeout(q.Timeout)), q.Timeout)
@@ -140,6 +121,36 @@ func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q pr
 		return time.Time{}, err
 	}
 	return change.Request.Deadline, s.AddChange(c, change, base)
+}
+
+// setRequirement sets the subject of a request and what the policy requires for it. It returns the
+// routes that the policy names.
+func (s *Service) setRequirement(ctx context.Context, session *govern.Session, ask *desk.RequestSpec, q provider.Interrupt) (routes []string, err error) {
+	switch q.Kind {
+	case fermata.Approval.Name():
+		var asked fermata.ApprovalRequest
+		if err := json.Unmarshal(q.Data, &asked); err != nil {
+			return nil, err
+		}
+		ask.Subject.Action, ask.Subject.ActionDigest, ask.Args = asked.Action, asked.Digest, asked.Args
+		ask.Subject.Rules, ask.Subject.Reason = withoutEmpty(asked.Rule), asked.Reason
+		if asked.Fixed {
+			ask.Requirement.Editable = nil
+		}
+		routes, err = session.RequirementFor(ctx, ask, q.Address)
+	case fermata.EffectInDoubt.Name():
+		var inherited bool
+		if inherited, err = inheritRequirement(ctx, ask, session.History, q.Data); err == nil {
+			routes, err = session.InterruptRequirement(ctx, ask, q, inherited)
+		}
+		return routes, err
+	default:
+		routes, err = session.InterruptRequirement(ctx, ask, q, false) //mutate:policy-for-every-kind
+	}
+	if err != nil {
+		return nil, err
+	}
+	return routes, s.addInvolved(ctx, ask, session, q.Address)
 }
 
 // addInvolved adds to a request the actors who were involved in the run before, besides the

@@ -15,15 +15,15 @@ import (
 
 // inheritRequirement gives a request about an effect in doubt the requirement of the action itself:
 // the answer that it did not happen executes it again. If a policy allowed the action without
-// asking, any one person may answer.
-func inheritRequirement(ctx context.Context, ask *desk.RequestSpec, history *history.Run, data json.RawMessage) error {
+// asking, it inherits nothing.
+func inheritRequirement(ctx context.Context, ask *desk.RequestSpec, history *history.Run, data json.RawMessage) (inherited bool, err error) {
 	var doubt fermata.InDoubtRequest
 	if err := json.Unmarshal(data, &doubt); err != nil {
-		return err
+		return false, err
 	}
 	docs, err := history.AllRequests(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var last *desk.Request
 	for _, doc := range docs {
@@ -41,11 +41,11 @@ func inheritRequirement(ctx context.Context, ask *desk.RequestSpec, history *his
 		}
 	}
 	if last == nil {
-		return nil
+		return false, nil
 	}
 	ask.Route, ask.Subject.Risk = last.Route, last.Subject.Risk
 	ask.Subject.Policy, ask.Subject.Rules, ask.Subject.Reason = last.Subject.Policy, last.Subject.Rules, last.Subject.Reason
-	return nil
+	return true, nil
 }
 
 // inheritedNeed returns the requirement of an action, for the question whether it has happened. The

@@ -168,7 +168,11 @@ func (w *Worker) callProvider(ctx context.Context, work *store.ClaimedRun, known
 		}
 		x.Answers = append(x.Answers, answer)
 	}
-	return p.Execute(ctx, x)
+	result, err = p.Execute(ctx, x)
+	if err != nil {
+		return result, err
+	}
+	return w.continueByRule(ctx, p, x, run, *known.Meta, state.flush, result)
 }
 
 // providerAnswer returns the answer to an interrupt, as the provider gets it.

@@ -1,0 +1,119 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/executor/internal/govern"
+	"github.com/fermata-go/fermata/executor/internal/ids"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// continueByRule answers the interrupts that the policy allows, and lets the provider continue,
+// until the run ends or waits for people only. Each interrupt is answered once in an execution: if
+// the run does not accept the answer, people are asked.
+func (w *Worker) continueByRule(ctx context.Context, p provider.Provider, x provider.Execution, run store.Run, meta docs.RunMeta, flush func(context.Context) error, result provider.Result) (provider.Result, error) {
+	answered := make(map[string]bool)
+	for {
+		x.Answers = nil
+		waiting, ok := result.Outcome.(provider.Waiting)
+		if !ok || x.Policy == nil {
+			return result, nil
+		}
+		fresh, err := w.newInterrupts(run, waiting.Interrupts, result.Applied)
+		if err != nil {
+			return result, err
+		}
+		for _, q := range fresh {
+			if !w.canAnswerByRule(p, q) || answered[q.ID] {
+				continue
+			}
+			answered[q.ID] = true
+			allowed, err := w.governor.AllowInterrupt(ctx, run, meta, flush, q)
+			if err != nil {
+				return result, err
+			}
+			if allowed == nil {
+				continue
+			}
+			answer, err := answerByRule(ctx, p, x.Run, q, *allowed)
+			if err != nil {
+				return result, err
+			}
+			x.Answers = append(x.Answers, answer)
+		}
+		if len(x.Answers) == 0 {
+			return result, nil
+		}
+		applied := result.Applied
+		if result, err = p.Execute(ctx, x); err != nil {
+			return result, err
+		}
+		result.Applied = append(applied, result.Applied...)
+	}
+}
+
+// newInterrupts returns the valid interrupts that people have not been asked yet, with their
+// visible ids.
+func (w *Worker) newInterrupts(run store.Run, raised []provider.Interrupt, applied []string) ([]provider.Interrupt, error) {
+	before, err := w.lastOpenInterrupts(run)
+	if err != nil {
+		return nil, err
+	}
+	var answered, open []string
+	for _, known := range before {
+		open = append(open, known.ID)
+		if slices.Contains(applied, ids.ProviderID(known.ID)) {
+			answered = append(answered, known.ID)
+		}
+	}
+	var fresh []provider.Interrupt
+	for _, q := range raised {
+		if code, _ := normalizeInterrupt(&q); code != "" {
+			continue // the run fails with it
+		}
+		if q.ID = visibleID(q, before, answered); !slices.Contains(open, q.ID) {
+			fresh = append(fresh, q)
+		}
+	}
+	return fresh, nil
+}
+
+// canAnswerByRule reports whether a rule can answer an interrupt. A rule can approve; it cannot
+// answer a question. A provider that evaluates the policy itself raises only approvals that need
+// people.
+func (w *Worker) canAnswerByRule(p provider.Provider, q provider.Interrupt) bool {
+	switch q.Kind {
+	case fermata.Approval.Name():
+		return !p.Capabilities().Policy
+	case docs.GateKind, docs.HoldKind:
+		return true
+	}
+	return false
+}
+
+// answerByRule returns the approval of an interrupt as its provider accepts it.
+func answerByRule(ctx context.Context, p provider.Provider, run provider.Run, q provider.Interrupt, allowed govern.AnswerByRule) (provider.Answer, error) {
+	answer := provider.Answer{InterruptID: ids.ProviderID(q.ID), By: allowed.By, At: allowed.At}
+	var value any // a hold continues with the state as it is
+	switch q.Kind {
+	case fermata.Approval.Name():
+		value = fermata.Decision{Verb: fermata.VerbApprove, By: allowed.By, At: allowed.At}
+	case docs.GateKind:
+		value = struct {
+			Approved   bool      `json:"approved"`
+			ApprovedAt time.Time `json:"approvedAt"`
+			ApprovedBy string    `json:"approvedBy"`
+		}{true, allowed.At, allowed.By}
+	}
+	data, err := json.Marshal(value)
+	if err == nil {
+		answer.Data, err = p.CheckAnswer(ctx, run, answer.InterruptID, data)
+	}
+	return answer, err
+}

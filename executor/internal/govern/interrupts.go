@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,7 +145,7 @@ func (s *Session) InterruptRequirement(ctx context.Context, ask *desk.RequestSpe
 	if err != nil {
 		return nil, err
 	}
-	if j.Verdict == policy.Deny {
+	if j.Verdict == policy.Deny && q.Kind != fermata.EffectInDoubt.Name() { // somebody must resolve that
 		return nil, s.denyRequest(ctx, j, ask)
 	}
 	if err := s.addRuling(ctx, j, replay.StageAsked, rulingKey(s.Tx.Run, replay.StageAsked, ask.ID, nil), ask.ID); err != nil {
@@ -154,7 +155,12 @@ func (s *Session) InterruptRequirement(ctx context.Context, ask *desk.RequestSpe
 	if inherited && (j.Requirement == nil || byDefault) {
 		return nil, nil
 	}
-	ask.Subject.Policy, ask.Subject.Rules, ask.Subject.Reason = j.Policy, append(ask.Subject.Rules, j.Rules...), j.Reason
+	for _, rule := range j.Rules {
+		if !slices.Contains(ask.Subject.Rules, rule) {
+			ask.Subject.Rules = append(ask.Subject.Rules, rule)
+		}
+	}
+	ask.Subject.Policy, ask.Subject.Reason = j.Policy, j.Reason
 	if j.Requirement == nil {
 		return nil, nil
 	}

@@ -81,7 +81,7 @@ func (e epoch) String() string {
 
 func newModelRequest(r *run, id string, o order, question bool, plans map[string]plan, created time.Time, wants func(order, time.Time) modelRequirement) *modelRequest {
 	a := &modelRequest{id: id, run: r, asked: o, now: o, question: question, created: created, need: wants(o, created), wants: wants}
-	if question { // anyone may answer, and no rule applies
+	if question { // anyone may answer
 		a.need = modelRequirement{route: "wall", limit: 0}
 	}
 	a.plan = plans[a.need.route]

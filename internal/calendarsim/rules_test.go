@@ -20,6 +20,10 @@ default: ask
 defaults:
   ask: {groups: [{from: ["group:ops"]}], separation_of_duties: [requester], deadline: 72h, route: wall, editable: ["/note"]}
 rules:
+- id: inquiries
+  when: req.kind == "calendarsim-inquiry"
+  then: ask
+  ask: {groups: [{from: [anyone]}], separation_of_duties: [], deadline: 90d, route: wall}
 - id: small
   when: req.tool == "pay" && args.cents <= 2000
   then: allow

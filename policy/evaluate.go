@@ -15,8 +15,9 @@ import (
 // default. Rules that ask are merged into one requirement. A rule that fails counts if it asks or
 // denies, and does not count if it allows.
 //
-// Rules that allow, and a default that does, apply to actions, gates and holds only. Rules that deny
-// do not apply to effects in doubt. A request to which the default does not apply is asked with the
+// Rules that allow apply to actions, and to gates and holds if their condition is about kinds or
+// gates. A default that allows applies to actions only. Rules that deny do not apply to effects in
+// doubt. A request to which the default does not apply is asked with the
 // requirement of defaults.ask; Requirement is nil if the file has none.
 //
 // An error wraps [ErrInput]: the input is invalid, and the action must not be executed.
@@ -113,7 +114,7 @@ var (
 
 func (j *evaluation) evalRule(one *rule) Trace {
 	t := Trace{Rule: one.ID, Digest: one.digest, Then: one.Then, DryRun: one.DryRun, Outcome: RuleMiss}
-	if !one.Then.applies(j.in.kind()) {
+	if !one.applies(j.in.kind()) {
 		t.Outcome = RuleSkipped
 		return t
 	}

@@ -28,6 +28,15 @@ func (v Verdict) applies(kind string) bool {
 	return true
 }
 
+// applies reports whether the rule applies to the kind of request. An author has put a gate or a hold
+// there on purpose: a rule passes it only if its condition is about kinds or gates.
+func (r *rule) applies(kind string) bool {
+	if r.Then == Allow && (kind == kindGate || kind == kindHold) {
+		return slices.Contains(r.info.requestFields, "kind") || slices.Contains(r.info.requestFields, "gate") //mutate:gate-named-by-rule
+	}
+	return r.Then.applies(kind)
+}
+
 // checkKinds reports a verdict or a timeout action that is not possible for a kind that the rule
 // names.
 func (r *loader) checkKinds(d *document, node yamldoc.Node, one *rule) {
@@ -56,9 +65,9 @@ func (o OnTimeout) onTimeoutFor(kind string) OnTimeout {
 	return o
 }
 
-// fallback returns the default verdict for a kind of request.
+// fallback returns the default verdict for a kind of request. The default allows actions only.
 func (s *Set) fallback(kind string) Verdict {
-	if !s.defaultVerdict.applies(kind) {
+	if s.defaultVerdict == Allow && kind != fermata.Approval.Name() || !s.defaultVerdict.applies(kind) {
 		return Ask
 	}
 	return s.defaultVerdict

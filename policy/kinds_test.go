@@ -67,8 +67,8 @@ func TestDecide_VerdictsByKind(t *testing.T) {
 		onTimeout    policy.OnTimeout
 	}{
 		"":                {"allow free", "deny never", policy.Expire},
-		"approval-gate":   {"allow free", "deny never", policy.Expire},
-		"hold":            {"allow free", "deny never", policy.Expire},
+		"approval-gate":   {"ask default", "deny never", policy.Expire},
+		"hold":            {"ask default", "deny never", policy.Expire},
 		"effect-in-doubt": {"ask default", "ask default", policy.Expire},
 		"tool-response":   {"ask default", "deny never", policy.DefaultAnswer},
 		"limit-reached":   {"ask default", "deny never", policy.DefaultAnswer},
@@ -132,6 +132,23 @@ func TestLoad_RejectsVerdictsThatAKindCannotHave(t *testing.T) {
 		_, err := policy.Load("policy.yaml", []byte(doc), policy.Options{})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s\n%v, want %q", doc, err, want)
+		}
+	}
+}
+
+// A gate or hold is passed only by a rule that is about kinds or gates.
+func TestDecide_GateIsPassedByRuleThatNamesIt(t *testing.T) {
+	for when, want := range map[string]policy.Verdict{
+		`true`:                            policy.Ask,
+		`req.node == "review"`:            policy.Ask,
+		`req.kind == "approval-gate"`:     policy.Allow,
+		`req.gate.startsWith("design")`:   policy.Allow,
+		`req.kind in ["hold","approval"]`: policy.Ask,
+	} {
+		set := load(t, "default: allow\nrules:\n- {id: it, when: '"+when+"', then: allow}\n")
+		d := decide(t, set, input("", `{}`, func(in *policy.Input) { in.Kind, in.Gate, in.Node = "approval-gate", "design-1", "review" }))
+		if d.Verdict != want {
+			t.Errorf("%s: %s", when, d.Verdict)
 		}
 	}
 }

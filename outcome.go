@@ -56,6 +56,8 @@ type OpenInterrupt struct {
 	// is no deadline. A server sets both.
 	RequestID string     `json:"requestId,omitempty"`
 	Deadline  *time.Time `json:"deadline,omitempty"`
+	// Masked are the JSON pointers of sensitive values that a server has masked in Data.
+	Masked []string `json:"masked,omitempty"`
 }
 
 // Envelope is the part of an interrupt that leaves a provider: its kind and its data.

@@ -21,19 +21,21 @@ type RequestIndex struct {
 	State     string `json:"state"`
 	// Outcome is approve, reject, answer, expire, escape or withdraw, once decided. By is the
 	// person whose vote decided.
-	Outcome        string `json:"outcome,omitempty"`
-	By             string `json:"by,omitempty"`
-	Created        int64  `json:"created"`
-	Delivered      int64  `json:"delivered"`
-	Viewed         int64  `json:"viewed"` // the first view by any person
-	Decided        int64  `json:"decided"`
-	Deadline       int64  `json:"deadline"`
-	Revision       int64  `json:"revision"`
-	Votes          int    `json:"votes"`
-	Edited         int    `json:"edited"`
-	Clarifications int    `json:"asked"` // number of clarification requests
-	Steps          int    `json:"steps"` // route steps that were processed
-	Paged          int    `json:"paged"`
+	Outcome   string `json:"outcome,omitempty"`
+	By        string `json:"by,omitempty"`
+	Created   int64  `json:"created"`
+	Delivered int64  `json:"delivered"`
+	Viewed    int64  `json:"viewed"` // the first view by any person
+	Decided   int64  `json:"decided"`
+	Deadline  int64  `json:"deadline"`
+	Revision  int64  `json:"revision"`
+	Votes     int    `json:"votes"`
+	Edited    int    `json:"edited"`
+	// Restricted is 1 if only some people may see the request.
+	Restricted     int `json:"restricted,omitempty"`
+	Clarifications int `json:"asked"` // number of clarification requests
+	Steps          int `json:"steps"` // route steps that were processed
+	Paged          int `json:"paged"`
 }
 
 // VoteIndex is the index of one vote.

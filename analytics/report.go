@@ -119,6 +119,8 @@ type Query struct {
 	Zone *time.Location
 	// Person, if set, is the only person whose name is shown.
 	Person string
+	// HideRestricted leaves out requests that only some people may see.
+	HideRestricted bool
 	// Retention is how long requests are kept after their runs end. 0 means without limit.
 	Retention time.Duration
 }
@@ -182,7 +184,7 @@ func (c *Collector) inRange(created int64) bool {
 
 // AddRequest adds a request.
 func (c *Collector) AddRequest(r RequestIndex) {
-	if !c.inRange(r.Created) {
+	if !c.inRange(r.Created) || r.Restricted > 0 && c.query.HideRestricted {
 		return
 	}
 	now := c.now.UnixMilli()

@@ -54,6 +54,7 @@ type Request struct {
 	Address      string          `json:"address" doc:"The address of the interrupt in the run."`
 	Kind         string          `json:"kind"`
 	Data         json.RawMessage `json:"data,omitempty" doc:"The data to show."`
+	Masked       []string        `json:"masked,omitempty" doc:"JSON pointers of sensitive values that are masked: into the arguments of an action, otherwise into the data. reveal-request shows them."`
 	Unreadable   bool            `json:"unreadable,omitempty" doc:"Some data cannot be decrypted: a key is missing, or the data was changed. It is kept unchanged."`
 	Shown        string          `json:"shown" doc:"The digest of what is shown; send it back with the decision."`
 	AnswerSchema json.RawMessage `json:"answerSchema,omitempty"`

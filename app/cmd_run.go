@@ -197,7 +197,8 @@ func ago(t time.Time) string { return time.Since(t).Round(time.Second).String() 
 
 type showCommand struct {
 	remote
-	ID string `arg:"" help:"The id of the request."`
+	ID     string `arg:"" help:"The id of the request."`
+	Reveal bool   `help:"Show masked values. The audit log records it."`
 }
 
 // Run shows a request with everything needed to decide.
@@ -206,7 +207,11 @@ func (c *showCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	r, err := to.Request(ctx, c.ID)
+	read := to.Request
+	if c.Reveal {
+		read = to.Reveal
+	}
+	r, err := read(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -228,6 +233,9 @@ func printRequest(w io.Writer, r api.Request) {
 	}
 	if r.Shown != "" && r.State == "pending" {
 		fmt.Fprintf(w, "shown\t%s\n", r.Shown)
+	}
+	if len(r.Masked) > 0 {
+		fmt.Fprintf(w, "masked\t%s (fermata show --reveal %s shows them)\n", oneLine(strings.Join(r.Masked, ", ")), r.ID)
 	}
 	fmt.Fprintf(w, "\n%s\n", escapeControls(indented(r.Data)))
 	printActivity(w, r.Activity)

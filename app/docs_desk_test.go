@@ -232,7 +232,7 @@ func TestDocs_ActionTableParses(t *testing.T) {
 			found++
 		}
 	}
-	if found != 13 {
+	if found != 14 {
 		t.Errorf("found %d commands", found)
 	}
 }

@@ -111,9 +111,12 @@ Examples:
   fermata inbox --list --kind content-review
   fermata inbox --all --json`,
 
-	"show": `Example:
+	"show": `Sensitive values are masked. --reveal shows them to people who may decide the request, and to admins and auditors; the audit log records it.
 
-  fermata show int_…`,
+Examples:
+
+  fermata show int_…
+  fermata show --reveal int_…`,
 
 	"approve": `The approval is for the request as the server shows it now; if it has changed when the decision arrives, nothing is decided.
 A run held before or after a node continues unchanged.

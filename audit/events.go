@@ -29,6 +29,11 @@ type (
 		Shown Shown `json:"shown"`
 	}
 
+	// RequestRevealed records that a person saw masked values: Fields are their JSON pointers.
+	RequestRevealed struct {
+		Fields []string `json:"fields"`
+	}
+
 	// RequestClaimed records a claim.
 	RequestClaimed struct {
 		Until Timestamp `json:"until,omitzero"`

@@ -86,6 +86,7 @@ func bodies() []audit.Body {
 		audit.SessionBegun{Session: "session_1", Roles: []string{"approver", "auditor"}, Until: at(480)},
 		audit.SessionEnded{Session: "session_1"},
 		audit.PolicyAllowed{Kind: "approval-gate", Action: action, Question: digest("pay_question", "the question"), Ruling: ruling},
+		audit.RequestRevealed{Fields: []string{"/card", "/customer/email"}},
 	}
 }
 

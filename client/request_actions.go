@@ -36,6 +36,12 @@ func (c *Client) Act(ctx context.Context, id, act string, body api.RequestAction
 	return req, c.call(ctx, r, &req)
 }
 
+// Reveal returns a request with its masked values. The server records in the audit log who saw
+// them.
+func (c *Client) Reveal(ctx context.Context, id string) (req api.Request, err error) {
+	return req, c.call(ctx, request{method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/reveal"}, &req)
+}
+
 // Answers returns requests that were closed after a cursor, in order and each once, and the cursor
 // for the next call. It is for an agent that creates requests ([Client.CreateRequest]) and has no
 // webhook. The cursor "" is the beginning, and a limit of 0 is the server's default. A page may be

@@ -158,3 +158,16 @@ func TestAnswers_PollWithCursor(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A reveal returns the request; without masked values it is the same one.
+func TestReveal_ReturnsTheRequest(t *testing.T) {
+	c := serve(t, plain)
+	want := openRequest(t, c)
+	r, err := c.Reveal(t.Context(), want.ID)
+	if err != nil || r.ID != want.ID || string(r.Data) != string(want.Data) || r.Masked != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := c.Reveal(t.Context(), "nothing"); err == nil {
+		t.Error("a request that does not exist was revealed")
+	}
+}

@@ -35,6 +35,9 @@ func (a Respond) apply(d *update) error {
 	if err != nil {
 		return d.refuse(ErrInvalidValue, err.Error())
 	}
+	if err := d.r.CheckNotMasked(a.Value); err != nil {
+		return err
+	}
 	if a.Choice != "" {
 		choice = "word:" + a.Choice
 	}
@@ -157,6 +160,9 @@ func (d *update) checkEdit(args json.RawMessage) (Edit, error) {
 	}
 	if edit.ArgsDigest, err = strictDigest(args); err != nil {
 		return edit, d.refuse(ErrInvalidEdit, err.Error())
+	}
+	if err := d.r.checkNotMasked(args, ""); err != nil {
+		return edit, err
 	}
 	approval := fermata.ApprovalRequest{Action: d.r.Subject.Action}
 	if edit.Digest, err = approval.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: args}); err != nil {

@@ -111,13 +111,18 @@ func (r Reads) Graphs() map[string]provider.Graph { return r.providers.Graphs() 
 func (r Reads) Graph(id string) (provider.Graph, error) { return r.providers.Graph(id) }
 
 // RunGraph returns the graph of the newest run of a state key, as this program has it, with marks
-// at the nodes where the run waits.
-func (r Reads) RunGraph(ctx context.Context, account, stateKey string) (id string, g provider.Graph, err error) {
-	return r.views.RunGraph(ctx, account, stateKey)
+// at the nodes where the run waits for requests that shown accepts.
+func (r Reads) RunGraph(ctx context.Context, account, stateKey string, shown func(request string) (bool, error)) (id string, g provider.Graph, err error) {
+	return r.views.RunGraph(ctx, account, stateKey, shown)
 }
 
 // Routes returns the routes of requests by name. The one named "default" always exists.
 func (r Reads) Routes() map[string]desk.Route { return r.requests.Routes() }
+
+// MaySee reports whether a caller may see a request: see [desk.Request.VisibleTo].
+func (r Reads) MaySee(doc desk.Request, viewer desk.Viewer) (bool, error) {
+	return r.requests.MaySee(doc, viewer)
+}
 
 // MayDecide returns nil if a person's decision on a request would count, or an error that desk.Code
 // knows.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/decide"
+	"github.com/fermata-go/fermata/executor/internal/requests"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -19,11 +20,21 @@ type RefusedError = decide.RefusedError
 // Forbidden is the result of a decision that this person may not make; RefusedError.Err says why.
 const Forbidden = decide.Forbidden
 
+// ActReveal names the reveal of masked values. It is not a command of package desk.
+const ActReveal = requests.ActReveal
+
 // Act does something with a request that decides nothing: claim, view, comment, delegate, snooze,
 // ask for clarification. It returns the request afterwards, store.ErrNotFound if there is none, or
 // an error of package desk.
 func (e *Executor) Act(ctx context.Context, account, id string, act desk.Command) (desk.Request, error) {
 	return e.requests.Act(ctx, account, id, act)
+}
+
+// Reveal returns a request with its masked values, and records in the audit log who saw them. The
+// actor must be able to decide the request, unless privileged. It returns store.ErrNotFound if
+// there is no such request, or an error of package desk.
+func (e *Executor) Reveal(ctx context.Context, account, id string, from desk.From, privileged bool) (RequestView, error) {
+	return e.requests.Reveal(ctx, account, id, from, privileged)
 }
 
 // Abandon cancels the run that a request belongs to, on behalf of a person who may decide the

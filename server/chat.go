@@ -82,7 +82,7 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 		}
 		request.Targets[id] = executor.Answer{Value: value, Shown: b.Shown[id]}
 	}
-	return request, nil
+	return request, s.checkTargets(ctx, request)
 }
 
 // parsePrefer reads the Prefer header, RFC 7240, as far as it is supported. A negative wait means

@@ -66,7 +66,7 @@ func (s *Server) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	t := &stream{Server: s, account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active()}
+	t := &stream{Server: s, me: principalOf(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active()}
 	t.atRest = t.ended || view.Status == store.StatusWaiting
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
 		s.stream(hctx, t.follow)
@@ -104,7 +104,7 @@ const maxChatStream = 24 * time.Hour
 // chatStream starts or resumes a run and streams its events. Errors of the request are returned
 // before the stream starts.
 func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, last string) (*outcomeOutput, error) {
-	t := &stream{Server: s, account: request.Account, stateKey: request.StateKey}
+	t := &stream{Server: s, me: principalOf(ctx), account: request.Account, stateKey: request.StateKey}
 	var err error
 	if last == "" && request.ResumeID != "" { // skip the events before this answer
 		if last, err = s.newestEvent(ctx, request.Account, request.StateKey); err != nil {

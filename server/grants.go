@@ -57,7 +57,22 @@ func (s *Server) createGrant(ctx context.Context, in *createGrantInput) (*grantO
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	return &grantOutput{grantOf(g)}, nil
+	one, _, err := s.shownGrant(ctx, g)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &grantOutput{one}, nil
+}
+
+// shownGrant returns a grant as the caller may see it. A grant is visible to the audience of its
+// request.
+func (s *Server) shownGrant(ctx context.Context, g executor.Grant) (api.Grant, bool, error) {
+	me, one := principalOf(ctx), grantOf(g)
+	doc, visible, err := s.maySeeID(ctx, me, g.Request)
+	if masks(me, doc) {
+		one.Args = maskConstraints(one.Args, doc.Requirement.Sensitive)
+	}
+	return one, visible, err
 }
 
 func (s *Server) listGrants(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
@@ -68,7 +83,13 @@ func (s *Server) listGrants(ctx context.Context, _ *struct{}) (*grantsOutput, er
 	out := new(grantsOutput)
 	out.Body.Items = []api.Grant{}
 	for _, g := range list {
-		out.Body.Items = append(out.Body.Items, grantOf(g))
+		one, visible, err := s.shownGrant(ctx, g)
+		if err != nil {
+			return nil, problemOf(err)
+		}
+		if visible {
+			out.Body.Items = append(out.Body.Items, one)
+		}
 	}
 	return out, nil
 }

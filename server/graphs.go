@@ -32,7 +32,11 @@ func (s *Server) getGraph(_ context.Context, in *graphInput) (*graphOutput, erro
 }
 
 func (s *Server) getRunGraph(ctx context.Context, in *keyInput) (*graphOutput, error) {
-	id, g, err := s.config.Executor.RunGraph(ctx, principalOf(ctx).Account, in.StateKey)
+	me := principalOf(ctx)
+	id, g, err := s.config.Executor.RunGraph(ctx, me.Account, in.StateKey, func(request string) (bool, error) {
+		_, visible, err := s.maySeeID(ctx, me, request)
+		return visible, err
+	})
 	if err != nil {
 		return nil, problemOf(err)
 	}

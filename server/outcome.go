@@ -35,16 +35,21 @@ func (s *Server) startOrResume(ctx context.Context, request executor.RunRequest)
 	if err == nil && request.Wait < 0 { // the outcome is known, but the caller did not ask for it
 		return acceptedOutput(runIDOf(outcome), request.StateKey), nil
 	}
-	return s.toOutput(ctx, request.Account, outcome, err)
+	return s.toOutput(ctx, outcome, err)
 }
 
-// toOutput converts the result of a start or a decision. It answers 202 for a PendingError.
-func (s *Server) toOutput(ctx context.Context, account string, outcome fermata.Outcome, err error) (*outcomeOutput, error) {
+// toOutput converts the result of a start or a decision. It answers 202 for a PendingError, and if
+// the run waits only for requests that the caller may not see.
+func (s *Server) toOutput(ctx context.Context, outcome fermata.Outcome, err error) (*outcomeOutput, error) {
 	if pending, ok := errors.AsType[*executor.PendingError](err); ok {
 		return acceptedOutput(pending.Run, pending.StateKey), nil
 	}
 	if err == nil {
-		outcome, err = s.addDeadlines(ctx, account, outcome)
+		shown, failure := s.shownOutcome(ctx, principalOf(ctx), outcome)
+		if waiting, ok := outcome.(fermata.NeedsInput); ok && shown == nil && failure == nil {
+			return acceptedOutput(waiting.Run, waiting.StateKey), nil
+		}
+		outcome, err = shown, failure
 	}
 	if err != nil {
 		return nil, problemOf(err)
@@ -82,16 +87,7 @@ func runIDOf(outcome fermata.Outcome) string {
 	return ""
 }
 
-// addDeadlines adds the request id and the deadline to each open interrupt.
-func (s *Server) addDeadlines(ctx context.Context, account string, outcome fermata.Outcome) (fermata.Outcome, error) {
-	waiting, ok := outcome.(fermata.NeedsInput)
-	if !ok {
-		return outcome, nil
-	}
-	deadlines, err := s.config.Executor.Deadlines(ctx, account, waiting.Run)
-	return withDeadlines(waiting, deadlines), err
-}
-
+// withDeadlines adds the request id and the deadline to each open interrupt.
 func withDeadlines(waiting fermata.NeedsInput, deadlines map[string]time.Time) fermata.NeedsInput {
 	open := make([]fermata.OpenInterrupt, len(waiting.Interrupts))
 	for n, i := range waiting.Interrupts {
@@ -171,6 +167,7 @@ func openInterruptSchema(r huma.Registry) *huma.Schema {
 			"id": str, "address": str, "kind": str, "data": {}, "answerSchema": {},
 			"requestId": {Type: "string", Description: "The id of the request that people see."},
 			"deadline":  {Type: "string", Format: "date-time", Description: "The deadline for an answer; omitted if there is none."},
+			"masked":    {Type: "array", Items: str, Description: "JSON pointers of sensitive values that are masked in data; omitted if there are none."},
 		},
 	}
 	return &huma.Schema{Ref: componentPrefix + name}

@@ -18,17 +18,25 @@ const (
 	requestBatch, answerBatch = 32, 8
 )
 
-// requestPage reads a page of requests and returns how many belong to it. If there are more, the
-// list has one extra element.
-func (s *Server) requestPage(ctx context.Context, account string, filter store.InboxFilter, limit int) (list []executor.RequestView, size int, err error) {
+// requestPage reads a page of the requests that the caller may see, and returns how many belong to
+// it. If there are more, the list has one extra element. Hidden requests leave no gap: the page is
+// filled from those that follow.
+func (s *Server) requestPage(ctx context.Context, me Principal, filter store.InboxFilter, limit int) (list []executor.RequestView, size int, err error) {
 	bytes := 0
 	for len(list) <= limit {
 		filter.Limit = min(limit+1-len(list), requestBatch)
-		part, err := s.config.Executor.ListRequests(ctx, account, filter)
+		part, err := s.config.Executor.ListRequests(ctx, me.Account, filter)
 		if err != nil {
 			return nil, 0, err
 		}
 		for _, q := range part {
+			visible, err := s.maySee(me, q.Request)
+			if err != nil {
+				return nil, 0, err
+			}
+			if !visible {
+				continue
+			}
 			list = append(list, q)
 			if bytes >= maxPageBytes {
 				return list, len(list) - 1, nil
@@ -47,15 +55,26 @@ func requestPlace(q executor.RequestView) store.InboxPosition {
 	return store.InboxPosition{Created: q.Created, ID: q.ID}
 }
 
-// answerPage reads a page of answers after a cursor, and returns the next cursor.
-func (s *Server) answerPage(ctx context.Context, account, cursor string, limit int) (list []executor.SettledRequest, next string, err error) {
+// answerPage reads a page of the answers that the caller may see, after a cursor, and returns the
+// next cursor.
+func (s *Server) answerPage(ctx context.Context, me Principal, cursor string, limit int) (list []executor.SettledRequest, next string, err error) {
 	bytes := 0
 	for left := cmp.Or(limit, maxPage); left > 0 && bytes < maxPageBytes; left -= answerBatch {
-		part, next, err := s.config.Executor.ListSettled(ctx, account, cursor, min(left, answerBatch))
+		part, next, err := s.config.Executor.ListSettled(ctx, me.Account, cursor, min(left, answerBatch))
 		if err != nil {
 			return nil, "", err
 		}
 		for _, answered := range part {
+			doc, visible, err := s.maySeeID(ctx, me, answered.Interrupt)
+			if err != nil {
+				return nil, "", err
+			}
+			if !visible {
+				continue
+			}
+			if masks(me, doc) {
+				answered.Answer = doc.MaskAnswer(answered.Answer)
+			}
 			list = append(list, answered)
 			bytes += len(answered.Answer)
 		}

@@ -76,7 +76,12 @@ func addActivity(activity *api.Activity, doc desk.Request) {
 	}
 }
 
-// withActivity adds the activity of a request, if the desk knows the request.
+// shownRequest returns a request with its activity, as the caller may see it.
+func (s *Server) shownRequest(ctx context.Context, q executor.RequestView) api.Request {
+	return masked(principalOf(ctx), q, s.withActivity(ctx, q))
+}
+
+// withActivity adds the activity of a request, if the desk knows the request. Nothing is masked.
 func (s *Server) withActivity(ctx context.Context, q executor.RequestView) api.Request {
 	r := s.requestOf(q)
 	if q.Request == nil {
@@ -169,6 +174,7 @@ func (s *Server) registerRequestActions() {
 	abandon := operation("abandon-request", http.MethodPost, api.Prefix+"/requests/{id}/abandon", "Cancel the run that this request belongs to", RoleApprover)
 	abandon.Metadata[actionMetadata] = desk.CommandAbandon
 	huma.Register(s.api, abandon, s.abandon)
+	s.registerReveal()
 	s.registerPolicies()
 	huma.Register(s.api, operation("list-routes", http.MethodGet, api.Prefix+"/routes", "List the notification routes", RoleApprover, RoleAuditor), s.listRoutes)
 	huma.Register(s.api, operation("analytics", http.MethodGet, api.Prefix+"/analytics", "Report decision times, counts, approvers and rules", RoleApprover, RoleAuditor), s.analytics)
@@ -236,7 +242,7 @@ func (s *Server) analytics(ctx context.Context, in *analyticsInput) (*struct{ Bo
 	}
 	query := analytics.Query{Since: time.Now().AddDate(0, 0, -in.Days), Zone: zone}
 	if !me.Has(RoleAuditor) {
-		query.Person = me.ID
+		query.Person, query.HideRestricted = me.ID, true
 	}
 	done, err := s.heavyRead(ctx)
 	if err != nil {

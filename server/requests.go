@@ -101,12 +101,12 @@ func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*pageOutp
 	if err := readCursor(in.Cursor, &filter.After); err != nil {
 		return nil, err
 	}
-	list, size, err := s.requestPage(ctx, principalOf(ctx).Account, filter, pageSize(in.Limit))
+	list, size, err := s.requestPage(ctx, principalOf(ctx), filter, pageSize(in.Limit))
 	if err != nil {
 		return nil, problemOf(err)
 	}
 	brief := func(q executor.RequestView) api.Request {
-		r := s.withActivity(ctx, q)
+		r := s.shownRequest(ctx, q)
 		if r.Activity != nil {
 			r.Activity.History, r.Activity.Comments, r.Activity.Clarifications = nil, nil, nil
 		}
@@ -120,7 +120,11 @@ func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutp
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	r := s.withActivity(ctx, q)
+	return s.requestPageOf(ctx, q, s.shownRequest(ctx, q))
+}
+
+// requestPageOf completes a request for its own page.
+func (s *Server) requestPageOf(ctx context.Context, q executor.RequestView, r api.Request) (*requestOutput, error) {
 	// not in lists, because it reads all requests of the run
 	prior, err := s.config.Executor.IsPriorApprover(ctx, q, principalOf(ctx).ID)
 	if err != nil {
@@ -153,7 +157,7 @@ func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput,
 			return acceptedOutput(runIDOf(outcome), q.StateKey), nil
 		}
 	}
-	return s.toOutput(ctx, me.Account, outcome, err)
+	return s.toOutput(ctx, outcome, err)
 }
 
 func (s *Server) createRequest(ctx context.Context, in *createRequestInput) (*outcomeOutput, error) {
@@ -175,7 +179,7 @@ func (s *Server) createRequest(ctx context.Context, in *createRequestInput) (*ou
 }
 
 func (s *Server) listAnswers(ctx context.Context, in *answersInput) (*struct{ Body api.AnswersPage }, error) {
-	list, next, err := s.answerPage(ctx, principalOf(ctx).Account, in.Cursor, in.Limit)
+	list, next, err := s.answerPage(ctx, principalOf(ctx), in.Cursor, in.Limit)
 	if errors.Is(err, store.ErrInvalid) {
 		return nil, problem("bad_request", "invalid cursor")
 	}

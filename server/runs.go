@@ -139,11 +139,15 @@ func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
 		return nil, problemOf(err)
 	}
 	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []api.Request{}}}
-	if outcome := outcomeOf(view); outcome != nil {
+	shown, outcome, err := s.shownRun(principalOf(ctx), view)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	if outcome != nil {
 		out.Body.Outcome = &Outcome{Outcome: outcome}
 	}
-	for _, q := range view.Interrupts {
-		out.Body.Requests = append(out.Body.Requests, s.requestOf(q))
+	for _, q := range shown {
+		out.Body.Requests = append(out.Body.Requests, masked(principalOf(ctx), q, s.requestOf(q)))
 	}
 	return out, nil
 }

@@ -111,7 +111,7 @@ func New(config Config) (*Server, error) {
 	}
 	mux := &routeTable{ServeMux: http.NewServeMux()}
 	s.api = humago.New(mux, s.apiConfig())
-	s.api.UseMiddleware(s.requireRole)
+	s.api.UseMiddleware(s.requireRole, s.requireVisible)
 	s.registerChat()
 	s.registerRuns()
 	s.registerRequests()

@@ -21,6 +21,7 @@ import (
 type stream struct {
 	*Server
 	out                    *sse
+	me                     Principal
 	account, stateKey, run string
 	after                  int64 // the last event sent
 
@@ -138,11 +139,16 @@ func (t *stream) writeEvents(ctx context.Context) (atRest bool, err error) {
 			}
 		}
 		for _, event := range events {
+			t.after, atRest = event.Seq, event.Kind.Final() || event.Kind == store.EventWaiting
+			t.over = t.over || event.Kind.Final()
+			if visible, err := t.maySeeEvent(ctx, event); err != nil {
+				return false, err
+			} else if !visible {
+				continue
+			}
 			if err := t.out.event(eventID(event), string(event.Kind), eventOf(event)); err != nil {
 				return false, err
 			}
-			t.after, atRest = event.Seq, event.Kind.Final() || event.Kind == store.EventWaiting
-			t.over = t.over || event.Kind.Final()
 		}
 		if len(events) == 0 || t.over {
 			return atRest, nil
@@ -150,16 +156,30 @@ func (t *stream) writeEvents(ctx context.Context) (atRest bool, err error) {
 	}
 }
 
+// maySeeEvent reports whether the client may see the request that an event is about.
+func (t *stream) maySeeEvent(ctx context.Context, event store.Event) (bool, error) {
+	if event.Interrupt == "" || t.me.Has() {
+		return true, nil
+	}
+	_, visible, err := t.maySeeID(ctx, t.me, event.Interrupt)
+	return visible, err
+}
+
 // currentOutcome returns the outcome of the run; nil if it is already active again.
 func (t *stream) currentOutcome(ctx context.Context) (fermata.Outcome, error) {
 	view, err := t.config.Executor.GetRun(ctx, t.account, t.stateKey)
 	switch {
 	case errors.Is(err, executor.ErrRunNotFound), err == nil && view.ID != t.run:
-		return t.config.Executor.RunOutcome(ctx, t.account, t.run)
+		outcome, err := t.config.Executor.RunOutcome(ctx, t.account, t.run)
+		if err != nil {
+			return nil, err
+		}
+		return t.shownOutcome(ctx, t.me, outcome)
 	case err != nil:
 		return nil, err
 	}
-	return outcomeOf(view), nil
+	_, outcome, err := t.shownRun(t.me, view)
+	return outcome, err
 }
 
 // finish ends the stream of a chat.
@@ -176,11 +196,14 @@ func (t *stream) finish(ctx context.Context, end chatResult) error {
 		}
 		return t.out.event("", api.EventOutcome, Outcome{Pending: &api.Pending{RunID: pending.Run, StateKey: pending.StateKey}})
 	}
-	outcome, err := t.addDeadlines(ctx, t.account, end.outcome)
+	outcome, err := t.shownOutcome(ctx, t.me, end.outcome)
 	if err = errors.Join(end.err, err); err != nil {
 		p := problemOf(err)
 		t.logProblem(p, "stream")
 		return t.out.event("", api.EventProblem, p)
+	}
+	if outcome == nil { // the client may not see what the run waits for
+		return t.out.event("", api.EventOutcome, Outcome{Pending: &api.Pending{RunID: t.run, StateKey: t.stateKey}})
 	}
 	if waiting, ok := outcome.(fermata.NeedsInput); ok {
 		for _, i := range waiting.Interrupts {

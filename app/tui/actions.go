@@ -113,7 +113,7 @@ func decisionActions(r api.Request, now time.Time) []action {
 		if base := s.answerFor(v, now); base != nil {
 			available = append(available, action{verb: v, base: base, reason: s.reasonField(v)})
 		}
-		if v == verbApprove && isApproval && len(available) == 1 && !approval.Fixed && argsOf(r) != nil && s.property("args") != nil {
+		if v == verbApprove && isApproval && len(available) == 1 && !approval.Fixed && len(r.Masked) == 0 && argsOf(r) != nil && s.property("args") != nil {
 			available = append(available, action{verb: verbApproveEdited, base: available[0].base})
 		}
 	}

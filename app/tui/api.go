@@ -16,11 +16,13 @@ import (
 // apiCalls are the server calls of the model. Each returns at once; the result arrives as a
 // message.
 type apiCalls struct {
-	poll  func(ask pollRequest) tea.Cmd                                     // → pollResult
-	send  func(id string, decide api.Decide) tea.Cmd                        // → sendResult
-	act   func(id, act string, body api.RequestAction, name string) tea.Cmd // → sendResult
-	view  func(id, shown string) tea.Cmd                                    // without a result
-	after func(after time.Duration, msg tea.Msg) tea.Cmd                    // → msg
+	poll func(ask pollRequest) tea.Cmd                                     // → pollResult
+	send func(id string, decide api.Decide) tea.Cmd                        // → sendResult
+	act  func(id, act string, body api.RequestAction, name string) tea.Cmd // → sendResult
+	view func(id, shown string) tea.Cmd                                    // without a result
+	// reveal returns the masked values of a request.
+	reveal func(id string) tea.Cmd                        // → revealResult
+	after  func(after time.Duration, msg tea.Msg) tea.Cmd // → msg
 }
 
 // pollRequest asks for the list and the open request; the first one also for the principal.
@@ -47,6 +49,13 @@ type sendResult struct {
 	resumeID string // the resume id; that of an action is local
 	outcome  fermata.Outcome
 	err      error
+}
+
+// revealResult is a request with its masked values, or why they are not shown.
+type revealResult struct {
+	id  string
+	r   api.Request
+	err error
 }
 
 type (
@@ -91,6 +100,14 @@ func newCalls(ctx context.Context, config Config) apiCalls {
 				// the result does not matter
 				_, _ = config.Server.Act(ctx, id, client.ActionView, api.RequestAction{Shown: shown})
 				return nil
+			}
+		},
+		reveal: func(id string) tea.Cmd {
+			return func() tea.Msg {
+				ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+				defer cancel()
+				r, err := config.Server.Reveal(ctx, id)
+				return revealResult{id: id, r: r, err: err}
 			}
 		},
 		after: func(after time.Duration, msg tea.Msg) tea.Cmd {

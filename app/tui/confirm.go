@@ -130,7 +130,10 @@ func (c *confirmScreen) warnings() (texts []string) {
 	if c.d.foldedCount() > 0 {
 		texts = append(texts, fmt.Sprintf("You have not seen all of the request: %s folded (o unfolds).", countOf(c.d.foldedCount(), "value")))
 	}
-	if approval, ok := approvalOf(c.d.r); ok && !digestMatches(approval) {
+	if n := len(c.d.r.Masked); n > 0 {
+		texts = append(texts, fmt.Sprintf("You have not seen all of the request: %s masked (v reveals).", countOf(n, "value")))
+	}
+	if approval, ok := approvalOf(c.d.r); ok && len(c.d.r.Masked) == 0 && !digestMatches(approval) {
 		texts = append(texts, "The action's digest does not match the arguments.")
 	}
 	return texts

@@ -22,6 +22,7 @@ type detailScreen struct {
 	// frozen says why the displayed version cannot be decided; "" if it can.
 	frozen string
 
+	revealed bool      // the masked values are displayed
 	updated  time.Time // when something other than the question changed
 	scroll   scroller
 	expanded bool
@@ -41,6 +42,9 @@ func (d *detailScreen) applyPoll(result pollResult, now time.Time) {
 		// The deadline and the activity may change: they are not part of the decision.
 		if revision(*latest) != revision(d.r) {
 			d.updated = now
+		}
+		if d.revealed && d.r.Activity != nil && latest.Activity != nil {
+			latest.Activity.Edit = d.r.Activity.Edit // the same edit, not masked
 		}
 		d.r.Deadline, d.r.Activity = latest.Deadline, latest.Activity
 		d.latest, d.frozen = nil, ""
@@ -69,6 +73,11 @@ func (d *detailScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	case "u":
 		d.refresh()
 		return nil
+	case revealKey:
+		if len(d.r.Masked) > 0 && d.known {
+			return m.calls.reveal(d.r.ID)
+		}
+		return nil
 	}
 	for _, o := range d.actions(m) {
 		if verbs[o.verb].key == name {
@@ -77,6 +86,9 @@ func (d *detailScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	}
 	return nil
 }
+
+// revealKey shows the masked values of a request.
+const revealKey = "v"
 
 // isSeen reports whether every line of the question was on the screen.
 func (d *detailScreen) isSeen() bool {
@@ -97,7 +109,7 @@ func (d *detailScreen) refresh() {
 		return
 	}
 	d.r, d.latest, d.frozen = *d.latest, nil, ""
-	d.question = nil
+	d.question, d.revealed = nil, false
 }
 
 // actions returns the actions that are available now.
@@ -133,6 +145,9 @@ func (d *detailScreen) hints(m *model) []hint {
 	}
 	if d.latest != nil {
 		hints = append(hints, hint{"u", "show the current version"})
+	}
+	if len(d.r.Masked) > 0 {
+		hints = append(hints, hint{revealKey, "reveal masked values"})
 	}
 	for _, o := range d.actions(m) {
 		hints = append(hints, hint{verbs[o.verb].key, verbs[o.verb].label})
@@ -235,7 +250,7 @@ func (d *detailScreen) addQuestion(s *renderer) {
 		s.json(approval.Args)
 	}
 	d.addOtherMembers(s)
-	if !digestMatches(approval) {
+	if len(d.r.Masked) == 0 && !digestMatches(approval) {
 		s.add(ownText("! ", styleStrong), spaces(2), ownText("The action's digest does not match these arguments. Do not approve this.", styleStrong))
 	}
 }

@@ -257,3 +257,32 @@ func TestI6_SummaryIsShownWithItsArguments(t *testing.T) {
 		t.Errorf("the summary is at %d, the used arguments at %d:\n%s", says, used, frame)
 	}
 }
+
+// Masked values are shown after a reveal, which is one call; a poll does not mask them again.
+func TestDetail_RevealShowsMaskedValues(t *testing.T) {
+	open := refund()
+	masked := open
+	masked.Masked, masked.Data = []string{"/note"}, json.RawMessage(strings.ReplaceAll(string(open.Data), "sorry", "•••"))
+	b := newHarness(t, 80, 24, masked)
+	b.keys("enter")
+	b.poll(masked)
+	b.sees("[v] reveal masked values", `note: "•••"`, "[a] approve")
+	b.seesNot("sorry", "approve with edits", "digest does not match")
+	b.keys("a")
+	b.sees("1 value masked")
+	b.keys("esc", "v")
+	if len(b.reveals) != 1 || b.reveals[0] != open.ID {
+		t.Fatalf("revealed %q", b.reveals)
+	}
+	b.update(revealResult{id: open.ID, err: &api.Problem{Status: 403, Code: "not_eligible", Detail: "not in a group"}})
+	b.sees("still masked: not in a group")
+	b.update(revealResult{id: open.ID, r: open})
+	b.sees(`note: "sorry"`, "approve with edits")
+	b.seesNot("reveal masked values")
+	b.poll(masked)
+	b.sees(`note: "sorry"`)
+	b.keys("v")
+	if len(b.reveals) != 1 {
+		t.Errorf("revealed again: %q", b.reveals)
+	}
+}

@@ -31,6 +31,7 @@ type harness struct {
 	delays  []time.Duration
 	acts    []string
 	views   []string // the reported views
+	reveals []string // the revealed requests
 	actName string
 	items   []api.Request // the server's requests
 	quit    bool
@@ -51,7 +52,8 @@ func newHarness(t *testing.T, width, height int, items ...api.Request) *harness 
 			b.actName = name
 			return nil
 		},
-		view: func(id, shown string) tea.Cmd { b.views = append(b.views, id+" "+shown); return nil },
+		reveal: func(id string) tea.Cmd { b.reveals = append(b.reveals, id); return nil },
+		view:   func(id, shown string) tea.Cmd { b.views = append(b.views, id+" "+shown); return nil },
 		after: func(after time.Duration, msg tea.Msg) tea.Cmd {
 			if _, isPoll := msg.(pollDue); isPoll {
 				b.delays = append(b.delays, after)

@@ -14,6 +14,7 @@ var helpText = []struct{ key, text string }{
 	{"j k space b", "scroll"},
 	{"o", "unfold or fold long values"},
 	{"a e r x f", "approve, approve with edits, reject, escalate, answer; the available ones are shown below"},
+	{"v", "reveal masked values; the audit log records it"},
 	{"u", "show the current version, if the request has changed"},
 	{"", "In a form"},
 	{"tab ⇧tab", "next and previous field"},

@@ -77,6 +77,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.applyPoll(msg)
 	case sendResult:
 		return m, m.handleSent(msg)
+	case revealResult:
+		m.applyReveal(msg)
 	}
 	return m, nil
 }
@@ -150,6 +152,22 @@ func (m *model) applyPoll(result pollResult) tea.Cmd {
 		}
 	}
 	return tea.Batch(m.calls.after(pause, pollDue{m.pollSeq}), m.reportView())
+}
+
+// applyReveal shows the masked values of the open request.
+func (m *model) applyReveal(result revealResult) {
+	d := m.openDetail()
+	switch {
+	case d == nil || d.r.ID != result.id: // it was closed since
+	case result.err != nil:
+		text := "The values are still masked: no response from the server."
+		if problem, ok := asProblem(result.err); ok {
+			text = "The values are still masked: " + firstNonEmpty(problem.Detail, problem.Title)
+		}
+		m.notice = notice{text: text, bad: true}
+	case isSameQuestion(result.r, d.r):
+		d.r, d.revealed, d.question = result.r, true, nil
+	}
 }
 
 // reportView reports, once per version, that an eligible approver views a request: it stops

@@ -39,6 +39,8 @@ type Server interface {
 	// an *api.Problem, it is unknown whether it was applied.
 	Act(ctx context.Context, id, act string, body api.RequestAction) (api.Request, error)
 	Me(ctx context.Context) (api.Me, error)
+	// Reveal returns a request with its masked values.
+	Reveal(ctx context.Context, id string) (api.Request, error)
 }
 
 var _ Server = (*client.Client)(nil)

@@ -134,9 +134,14 @@ export class Client {
     return this.#get("/requests", query, options);
   }
 
-  /** Returns a request. */
+  /** Returns a request. Sensitive values are masked; see {@link reveal}. */
   request(id: string, options: CallOptions = {}): Promise<Request> {
     return this.#get(`/requests/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Returns a request with its masked values. The server records in the audit log who saw them. */
+  reveal(id: string, options: CallOptions = {}): Promise<Request> {
+    return this.#transport.json(`/requests/${encodeURIComponent(id)}/reveal`, { ...options, method: "POST" });
   }
 
   /** Lists the graphs and agents. */

@@ -509,6 +509,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/requests/{id}/reveal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show the masked values of a request; the audit log records it
+         * @description Returns the request with its sensitive values. An approver must be able to decide the request. The audit line names the caller and the JSON pointers of the values, and is written before they are returned.
+         */
+        post: operations["reveal-request"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/requests/{id}/snooze": {
         parameters: {
             query?: never;
@@ -1104,6 +1124,8 @@ export interface components {
             deadline?: string;
             id: string;
             kind: string;
+            /** @description JSON pointers of sensitive values that are masked in data; omitted if there are none. */
+            masked?: string[];
             /** @description The id of the request that people see. */
             requestId: string;
         };
@@ -1269,6 +1291,8 @@ export interface components {
             graphId: string;
             id: string;
             kind: string;
+            /** @description JSON pointers of sensitive values that are masked: into the arguments of an action, otherwise into the data. reveal-request shows them. */
+            masked?: string[] | null;
             /** @description Where the run can continue: a list of alternatives, each with the names of the nodes that are entered together; an empty alternative is the end. Only while the request is open, and if the graph is known. */
             next?: (string[] | null)[] | null;
             /** @description The digest of what is shown; send it back with the decision. */
@@ -2492,6 +2516,37 @@ export interface operations {
                 "application/json": components["schemas"]["RequestAction"];
             };
         };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Request"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "reveal-request": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
         responses: {
             /** @description OK */
             200: {

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -95,6 +96,9 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Requ
 		i := slices.IndexFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id })
 		if i >= 0 { // otherwise the store says why it cannot be answered
 			w.interrupt, w.open = l.Open[i], true
+			if err := dc.checkNotMasked(l, w.interrupt, said.Value); err != nil {
+				return nil, err
+			}
 			if err := dc.checkAnswer(ctx, check, request.Actor, said, &w); err != nil {
 				return nil, err
 			}
@@ -102,6 +106,22 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Requ
 		words = append(words, w)
 	}
 	return words, nil
+}
+
+// checkNotMasked rejects an answer with a masked value, before its schema is checked: the mask
+// would only be reported as a value of another type. [desk.Apply] checks again.
+func (dc *Decider) checkNotMasked(l *runSnapshot, i store.Interrupt, answer json.RawMessage) error {
+	if !bytes.Contains(answer, []byte(desk.Masked)) {
+		return nil
+	}
+	known, err := l.requestDoc(dc, i.ID)
+	if err != nil {
+		return err
+	}
+	if err := known.CheckNotMasked(answer); err != nil {
+		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: err}
+	}
+	return nil
 }
 
 // answerChecker returns the function that checks answers to a run. A [provider.BatchChecker] reads

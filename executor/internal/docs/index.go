@@ -23,6 +23,9 @@ func RequestIndex(run store.Run, doc desk.Request) analytics.RequestIndex {
 		Risk: doc.Subject.Risk, WordCount: doc.Subject.WordCount, State: string(doc.State), Created: unixMillis(doc.Created), Deadline: unixMillis(doc.Deadline), Revision: doc.Rev,
 		Votes: len(doc.Votes), Clarifications: len(doc.Clarifications), Steps: len(doc.RouteProgress.DoneSteps), Paged: len(doc.RouteProgress.Paged),
 	}
+	if len(doc.Requirement.VisibleTo) > 0 {
+		f.Restricted = 1
+	}
 	if len(doc.Subject.Rules) > 0 {
 		f.Rule = doc.Subject.Rules[0]
 	}

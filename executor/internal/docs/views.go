@@ -25,7 +25,7 @@ type RequestView struct {
 	// Request is the state of the request; nil if there is none.
 	Request *desk.Request
 	// Unreadable says that data, answer or request cannot be opened. Only lists have such
-	// questions.
+	// questions, and runs if it is the request.
 	Unreadable bool
 }
 

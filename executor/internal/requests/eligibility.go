@@ -24,6 +24,11 @@ func (s *Service) MayDecide(doc desk.Request, person string) error {
 	return desk.CheckEligible(doc, person, s.DeskEnv(doc.Created).Directory)
 }
 
+// MaySee reports whether a caller may see a request.
+func (s *Service) MaySee(doc desk.Request, viewer desk.Viewer) (bool, error) {
+	return doc.VisibleTo(viewer, s.DeskEnv(doc.Created).Directory)
+}
+
 // AllowedVerbs returns the verbs of a request that are open to a person, or an error that desk.Code
 // knows if no decision of theirs would count.
 func (s *Service) AllowedVerbs(doc desk.Request, person string) ([]desk.Verb, error) {

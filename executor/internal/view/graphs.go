@@ -9,8 +9,8 @@ import (
 )
 
 // RunGraph returns the graph of the newest run of a state key and its id, as this program has it,
-// with the nodes marked at which the run waits.
-func (r *Reader) RunGraph(ctx context.Context, account, stateKey string) (id string, g provider.Graph, err error) {
+// with the nodes marked at which the run waits for requests that shown accepts.
+func (r *Reader) RunGraph(ctx context.Context, account, stateKey string, shown func(request string) (bool, error)) (id string, g provider.Graph, err error) {
 	run, err := r.docs.FindRun(ctx, account, stateKey)
 	if err != nil {
 		return "", g, err
@@ -26,6 +26,13 @@ func (r *Reader) RunGraph(ctx context.Context, account, stateKey string) (id str
 	var waiting []fermata.Address
 	for _, i := range asked {
 		if i.State != store.InterruptPending {
+			continue
+		}
+		visible, err := shown(i.ID)
+		if err != nil {
+			return id, g, err
+		}
+		if !visible {
 			continue
 		}
 		// an address from elsewhere may not be in the drawing

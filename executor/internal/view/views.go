@@ -37,14 +37,36 @@ func (r *Reader) GetRun(ctx context.Context, account, stateKey string) (RunView,
 	if err != nil {
 		return RunView{}, err
 	}
+	known, err := r.requestDocuments(ctx, run)
+	if err != nil {
+		return RunView{}, err
+	}
 	for _, i := range asked {
 		q, err := r.docs.ToRequestView(store.InboxItem{Interrupt: i, StateKey: run.StateKey, Provider: run.Provider, Graph: run.Graph})
 		if err != nil {
 			return RunView{}, err
 		}
+		if paper, ok := known[i.ID]; ok {
+			doc, err := r.docs.DecodeRequest(paper)
+			if q.Unreadable = err != nil; err == nil {
+				q.Request = &doc.Request
+			}
+		}
 		view.Interrupts = append(view.Interrupts, q)
 	}
 	return view, nil
+}
+
+// requestDocuments returns the documents of a run's requests, by id.
+func (r *Reader) requestDocuments(ctx context.Context, run store.Run) (map[string]store.Document, error) {
+	known := make(map[string]store.Document)
+	for paper, err := range r.docs.Documents(ctx, run.Account, store.RequestDocument, store.DocumentFilter{Run: run.ID, Limit: docs.DocumentsPerPage}) {
+		if err != nil {
+			return nil, err
+		}
+		known[paper.ID] = paper
+	}
+	return known, nil
 }
 
 // ListRequests returns what the runs of an account ask, the oldest first.

@@ -37,7 +37,7 @@ type misuse struct {
 	text string
 }
 
-func analyze(compiled *cel.Ast) exprInfo {
+func analyze(compiled *cel.Ast, patterns *patternSizes) exprInfo {
 	tree := compiled.NativeRep()
 	var f exprInfo
 	if tools, bound := valuesOf("tool", tree.Expr()); bound {
@@ -53,13 +53,13 @@ func analyze(compiled *cel.Ast) exprInfo {
 		}
 		f.conjuncts = append(f.conjuncts, text)
 	}
-	ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { f.inspect(tree, e) }))
+	ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { f.inspect(tree, e, patterns) }))
 	slices.Sort(f.argPaths)
 	f.argPaths = slices.Compact(f.argPaths)
 	return f
 }
 
-func (f *exprInfo) inspect(tree *ast.AST, e ast.Expr) {
+func (f *exprInfo) inspect(tree *ast.AST, e ast.Expr, patterns *patternSizes) {
 	switch e.Kind() {
 	case ast.IdentKind:
 		f.usesArgs = f.usesArgs || e.AsIdent() == varArgs
@@ -71,7 +71,7 @@ func (f *exprInfo) inspect(tree *ast.AST, e ast.Expr) {
 			f.requestFields = append(f.requestFields, e.AsSelect().FieldName())
 		}
 	case ast.CallKind:
-		f.checkCall(tree, e)
+		f.checkCall(tree, e, patterns)
 	}
 	if path, ok := argPath(e); ok && path != "" {
 		f.argPaths = append(f.argPaths, path)
@@ -85,7 +85,7 @@ func (f exprInfo) usesOptionalField() bool {
 }
 
 // checkCall checks calls whose arguments must be literals.
-func (f *exprInfo) checkCall(tree *ast.AST, e ast.Expr) {
+func (f *exprInfo) checkCall(tree *ast.AST, e ast.Expr, patterns *patternSizes) {
 	call := e.AsCall()
 	name, args := call.FunctionName(), call.Args()
 	wrong := func(format string, args ...any) {
@@ -99,8 +99,13 @@ func (f *exprInfo) checkCall(tree *ast.AST, e ast.Expr) {
 		if !call.IsMemberFunction() {
 			needle = 1
 		}
-		if _, ok := literal(args[needle]); !ok {
+		pattern, ok := literal(args[needle])
+		if !ok {
 			wrong("%s needs a literal pattern, because a pattern from the arguments could take too long", name)
+		} else if name == "matches" {
+			if problem := patterns.addPattern(pattern); problem != "" {
+				wrong("%s", problem)
+			}
 		}
 	case slices.Contains(literalListFunctions, name):
 		if args[0].Kind() != ast.ListKind && args[1].Kind() != ast.ListKind {

@@ -20,6 +20,9 @@ const (
 	setCostLimit  = 1_000_000
 )
 
+// interruptFrequency is how many iterations of a comprehension run before the context is checked.
+const interruptFrequency = 64
+
 // The names of variables and functions in rules.
 const (
 	varRequest = "req"
@@ -53,7 +56,7 @@ var environment = sync.OnceValues(newEnvironment)
 
 func newEnvironment() (*cel.Env, error) {
 	clock := cel.ObjectType("policy.localClock")
-	return cel.NewEnv(
+	return cel.NewEnv(append(limitedSets(),
 		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[*request](), reflect.TypeFor[*localClock]()),
 		cel.Variable(varRequest, cel.ObjectType("policy.request")),
 		cel.Variable(varArgs, cel.DynType),
@@ -64,37 +67,24 @@ func newEnvironment() (*cel.Env, error) {
 		cel.OptionalTypes(),
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
-		ext.Strings(), ext.Sets(), ext.Math(),
+		ext.Strings(), ext.Math(),
 		cel.Function(funcGlob, cel.Overload("glob_string_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
 			cel.BinaryBinding(celGlob))),
 		cel.Function(funcCount, cel.MemberOverload("history_count", []*cel.Type{historyType, cel.StringType, cel.StringType}, cel.IntType,
 			cel.FunctionBinding(celCount))),
 		cel.Function(funcLocal, cel.MemberOverload("timestamp_local", []*cel.Type{cel.TimestampType, cel.StringType}, clock,
 			cel.BinaryBinding(celLocal))),
-	)
+	)...)
 }
 
 // program builds a program that several goroutines can use at once. Only a partial program supports
 // unknown fields, because it is slower.
-func program(env *cel.Env, ast *cel.Ast, guesses bool) (cel.Program, error) {
+func program(env *cel.Env, ast *cel.Ast, guesses bool, patterns *patternSizes) (cel.Program, error) {
 	how := cel.EvalOptions(cel.OptOptimize)
 	if guesses {
 		how = cel.EvalOptions(cel.OptOptimize, cel.OptPartialEval)
 	}
-	return env.Program(ast, how, cel.CostLimit(ruleCostLimit), cel.CostTracking(costEstimator{}))
-}
-
-// costEstimator estimates the cost of our own functions. CEL estimates the others.
-type costEstimator struct{}
-
-func (costEstimator) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
-	if function != funcGlob || len(args) != 2 {
-		return nil
-	}
-	pattern, _ := args[0].(types.String)
-	text, _ := args[1].(types.String)
-	cost := uint64(1 + len(pattern)*len(text)/100)
-	return &cost
+	return env.Program(ast, how, cel.CostLimit(ruleCostLimit), cel.CostTracking(costEstimator{patterns}), patterns.limitedRegexps(), cel.InterruptCheckFrequency(interruptFrequency))
 }
 
 func celGlob(pattern, text ref.Val) ref.Val {
@@ -102,6 +92,9 @@ func celGlob(pattern, text ref.Val) ref.Val {
 	t, good := text.(types.String)
 	if !ok || !good {
 		return types.MaybeNoSuchOverloadErr(text)
+	}
+	if globCost(string(p), string(t)) > ruleCostLimit {
+		return errTooCostly()
 	}
 	return types.Bool(glob(string(p), string(t)))
 }

@@ -55,7 +55,7 @@ type pendingExpr struct {
 // of them.
 func (r *loader) buildPrograms(env *cel.Env) {
 	for _, e := range r.expressions {
-		ready, err := program(env, e.compiled, e.partial)
+		ready, err := program(env, e.compiled, e.partial, r.patterns)
 		if err != nil { // for example an invalid regular expression
 			r.rule = e.rule
 			e.node.Reportf("%s: %v", e.what, err)
@@ -88,10 +88,13 @@ func (r *loader) expression(env *cel.Env, node yamldoc.Node, what string, want *
 		node.Reportf("%s: %s", what, problem)
 		return exprInfo{}
 	}
-	f := analyze(compiled)
+	f := analyze(compiled, r.patterns)
 	for _, misuse := range f.misuses {
 		at := compiled.NativeRep().SourceInfo().GetStartLocation(misuse.id)
 		r.Report(lineInFile(node, at), fmt.Sprintf("%s: %s", what, misuse.text))
+	}
+	if len(f.misuses) > 0 {
+		return f // no program: a pattern may be too large to compile
 	}
 	r.expressions = append(r.expressions, pendingExpr{r.rule, what, node, compiled, place, f.usesOptionalField()})
 	return f

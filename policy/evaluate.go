@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,7 +23,13 @@ import (
 //
 // An error wraps [ErrInput]: the input is invalid, and the action must not be executed.
 func (s *Set) Decide(in Input) (Decision, error) {
-	j, err := s.evaluate(in)
+	return s.DecideContext(context.Background(), in)
+}
+
+// DecideContext is [Set.Decide] with a context. If the context ends first, the error is its cause,
+// and there is no decision.
+func (s *Set) DecideContext(ctx context.Context, in Input) (Decision, error) {
+	j, err := s.evaluate(ctx, in)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -42,6 +49,7 @@ func (s *Set) Decide(in Input) (Decision, error) {
 
 // evaluation is the evaluation of one input.
 type evaluation struct {
+	ctx    context.Context
 	in     *Input
 	vars   cel.Activation
 	digest string
@@ -54,7 +62,10 @@ type evaluation struct {
 	charged        map[counterTemplate]bool // the counters in charges
 }
 
-func (s *Set) evaluate(in Input) (*evaluation, error) {
+func (s *Set) evaluate(ctx context.Context, in Input) (*evaluation, error) {
+	if err := stopped(ctx); err != nil {
+		return nil, err
+	}
 	args, canonicalArgs, err := in.arguments()
 	if err != nil {
 		return nil, err
@@ -64,7 +75,7 @@ func (s *Set) evaluate(in Input) (*evaluation, error) {
 		return nil, err
 	}
 	n := len(s.byTool[in.Tool]) + len(s.general)
-	j := &evaluation{in: &in, defaultVerdict: s.defaultVerdict, rules: make([]*rule, 0, n), traces: make([]Trace, 0, n), charged: make(map[counterTemplate]bool)}
+	j := &evaluation{ctx: ctx, in: &in, defaultVerdict: s.defaultVerdict, rules: make([]*rule, 0, n), traces: make([]Trace, 0, n), charged: make(map[counterTemplate]bool)}
 	if j.digest, err = in.digest(canonicalArgs, canonicalData); err != nil {
 		return nil, err
 	}
@@ -80,11 +91,22 @@ func (s *Set) evaluate(in Input) (*evaluation, error) {
 	for one := range s.candidates(in.Tool) {
 		j.rules = append(j.rules, one)
 		j.traces = append(j.traces, j.evalRule(one))
+		if err := stopped(ctx); err != nil {
+			return nil, err
+		}
 	}
 	for _, counter := range s.sharedCounters { //mutate:all-counters-counted
 		j.charge(counter, 1)
 	}
 	return j, nil
+}
+
+// stopped returns an error if the context has ended.
+func stopped(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("policy: the evaluation was stopped: %w", context.Cause(ctx))
 }
 
 // vars returns the variables of the expressions.
@@ -149,7 +171,7 @@ func (j *evaluation) eval(program cel.Program, t *Trace) (ref.Val, error) {
 	if j.cost > setCostLimit {
 		return nil, errSetBudget
 	}
-	value, details, err := program.Eval(j.vars)
+	value, details, err := j.run(program)
 	if types.IsUnknown(value) {
 		err = errUnknownField
 	}
@@ -158,6 +180,14 @@ func (j *evaluation) eval(program cel.Program, t *Trace) (ref.Val, error) {
 		j.cost += *cost
 	}
 	return value, err
+}
+
+// run runs a program until the context ends.
+func (j *evaluation) run(program cel.Program) (ref.Val, *cel.EvalDetails, error) {
+	if j.ctx.Done() == nil {
+		return program.Eval(j.vars)
+	}
+	return program.ContextEval(j.ctx, j.vars)
 }
 
 // evalLimit reports whether a rule with a limit matches, given that its condition holds. Exceeding

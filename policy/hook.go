@@ -55,7 +55,7 @@ func (h *Hook) Decide(ctx context.Context, action fermata.ActionRequest) (fermat
 	if err := h.readCounters(ctx, set, &in); err != nil {
 		return fermata.Ruling{}, err
 	}
-	decision, err := set.Decide(in)
+	decision, err := set.DecideContext(ctx, in)
 	if err != nil {
 		return fermata.Ruling{}, err
 	}

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +21,12 @@ type document struct {
 	nodes          map[*rule]ruleNodes
 }
 
+// The limits of a file.
+const (
+	maxFile  = 4 << 20 // bytes
+	maxRules = 10_000
+)
+
 // ruleNodes are the YAML nodes of a rule's expressions.
 type ruleNodes struct{ when, amount yamldoc.Node }
 
@@ -30,13 +38,15 @@ type loader struct {
 	directory     Directory
 	routes        []string
 	unknownFields []string
+	maxRules      int
 	problems      []Problem
+	patterns      *patternSizes
 	// expressions are compiled and have no programs yet.
 	expressions []pendingExpr
 }
 
 func newLoader(file string, options Options) *loader {
-	r := &loader{file: file, directory: options.Directory, routes: options.Routes, unknownFields: options.UnknownFields}
+	r := &loader{file: file, directory: options.Directory, routes: options.Routes, unknownFields: options.UnknownFields, maxRules: cmp.Or(options.MaxRules, maxRules), patterns: &patternSizes{sizes: make(map[string]int)}}
 	r.Report = func(line int, text string) {
 		r.problems = append(r.problems, Problem{File: file, Line: line, Rule: r.rule, Text: text})
 	}
@@ -45,6 +55,10 @@ func newLoader(file string, options Options) *loader {
 
 func (r *loader) parse(src []byte) document {
 	d := document{nodes: make(map[*rule]ruleNodes)}
+	if len(src) > maxFile {
+		r.Report(1, fmt.Sprintf("the file has %d bytes; the maximum is %d", len(src), maxFile))
+		return d
+	}
 	root := r.Document(src)
 	if root.Missing() {
 		return d
@@ -70,7 +84,12 @@ func (r *loader) parse(src []byte) document {
 	}
 	d.ratings = r.parseRatings(top["tools"])
 	seen := make(map[string]int)
-	for _, node := range top["rules"].List() {
+	rules := top["rules"].List()
+	if len(rules) > r.maxRules { // compiling them is most of the work
+		top["rules"].Reportf("the file has %d rules; the maximum is %d", len(rules), r.maxRules)
+		return d
+	}
+	for _, node := range rules {
 		r.parseRule(node, &d, seen)
 		r.rule = ""
 	}

@@ -18,6 +18,8 @@ type Options struct {
 	// rule that uses such a field is a load error, unless the file rates the tool: the rule would
 	// always fail.
 	UnknownFields []string
+	// MaxRules is the maximum number of rules. The default is 10 000.
+	MaxRules int
 }
 
 // Set is a loaded rule file. It is immutable and safe for concurrent use.

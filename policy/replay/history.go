@@ -2,6 +2,8 @@ package replay
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -138,7 +140,9 @@ type HistoryOptions struct {
 // computed from the executed actions: those that were allowed or approved. So the report shows what
 // the set would have decided on what happened, not what would have happened: an action that the set
 // denies is still counted if it was executed.
-func CompareHistory(set *policy.Set, rulings iter.Seq2[RecordedRuling, error], options HistoryOptions) (HistoryReport, error) {
+//
+// If the context ends, also inside a ruling, the error is its cause.
+func CompareHistory(ctx context.Context, set *policy.Set, rulings iter.Seq2[RecordedRuling, error], options HistoryOptions) (HistoryReport, error) {
 	l := &historyComparison{
 		set: set, options: options, charged: make(counterHistory), seen: make(map[string]bool), rules: make(map[string]*RuleStats), verdictChanges: make(map[VerdictChange]int),
 		HistoryReport: HistoryReport{Policy: set.Digest(), Version: set.Version(), Since: options.Since},
@@ -155,7 +159,9 @@ func CompareHistory(set *policy.Set, rulings iter.Seq2[RecordedRuling, error], o
 		}
 		if !l.seen[r.Key] {
 			l.seen[r.Key] = true
-			l.add(r)
+			if err := l.add(ctx, r); err != nil {
+				return l.HistoryReport, err
+			}
 		}
 	}
 	return l.finish(), nil
@@ -173,13 +179,16 @@ type historyComparison struct {
 	looser, stricter []Example
 }
 
-func (l *historyComparison) add(r RecordedRuling) {
+func (l *historyComparison) add(ctx context.Context, r RecordedRuling) error {
 	compared := r.isCompared() && !r.Input.At.Before(l.options.Since)
 	if !compared && !r.executed() {
-		return
+		return nil
 	}
 	r.Input.History = l.counters(r)
-	now, err := l.set.Decide(r.Input)
+	now, err := l.set.DecideContext(ctx, r.Input)
+	if err != nil && !errors.Is(err, policy.ErrInput) {
+		return err
+	}
 	if compared {
 		l.Rulings++
 		l.First, l.Last = cmp.Or(l.First, &r.Input.At), &r.Input.At
@@ -192,6 +201,7 @@ func (l *historyComparison) add(r RecordedRuling) {
 	if r.executed() {
 		l.charged.add(r.Input.At, now.Charges)
 	}
+	return nil
 }
 
 // counters returns the counter values that the rules need.

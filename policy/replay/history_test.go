@@ -1,9 +1,11 @@
 package replay_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"iter"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +40,7 @@ func rulingSeq(rulings ...replay.RecordedRuling) iter.Seq2[replay.RecordedRuling
 
 func compareHistory(t *testing.T, doc string, scope replay.HistoryOptions, rulings ...replay.RecordedRuling) replay.HistoryReport {
 	t.Helper()
-	past, err := replay.CompareHistory(load(t, doc), rulingSeq(rulings...), scope)
+	past, err := replay.CompareHistory(t.Context(), load(t, doc), rulingSeq(rulings...), scope)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func TestCompareHistory_ReportsTruncation(t *testing.T) {
 }
 
 func TestCompareHistory_StopsAtFirstError(t *testing.T) {
-	_, err := replay.CompareHistory(load(t, before), func(yield func(replay.RecordedRuling, error) bool) { yield(replay.RecordedRuling{}, errRead) }, replay.HistoryOptions{})
+	_, err := replay.CompareHistory(t.Context(), load(t, before), func(yield func(replay.RecordedRuling, error) bool) { yield(replay.RecordedRuling{}, errRead) }, replay.HistoryOptions{})
 	if !errors.Is(err, errRead) {
 		t.Error(err)
 	}
@@ -155,5 +157,25 @@ func TestCompareHistory_ShowsNoArguments(t *testing.T) {
 	}
 	if data, _ := json.Marshal(compareHistory(t, before, replay.HistoryOptions{})); strings.Contains(string(data), "null") {
 		t.Errorf("%s", data)
+	}
+}
+
+// The context is checked between rulings and inside them.
+func TestCompareHistory_StopsAtTheDeadline(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	compared := 0
+	rulings := func(yield func(replay.RecordedRuling, error) bool) {
+		for {
+			if compared++; compared == 3 {
+				end()
+			}
+			if compared > 10 || !yield(replay.RecordedRuling{Key: strconv.Itoa(compared), Stage: replay.StageAsked, Input: policy.Input{Tool: "t"}}, nil) {
+				return
+			}
+		}
+	}
+	_, err := replay.CompareHistory(ctx, load(t, "default: allow\nrules:\n- {id: a, when: 'req.tool == \"t\"', then: deny}\n"), rulings, replay.HistoryOptions{})
+	if !errors.Is(err, context.Canceled) || compared != 3 {
+		t.Errorf("%v after %d rulings", err, compared)
 	}
 }

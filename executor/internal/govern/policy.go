@@ -164,7 +164,7 @@ func (s *Session) evaluateInput(ctx context.Context, key string, in policy.Input
 	}
 	j.input.History = s.sums(key, demands)
 	var err error
-	if j.withoutGrants, err = set.Decide(j.input); err != nil {
+	if j.withoutGrants, err = set.DecideContext(ctx, j.input); err != nil {
 		return nil, err
 	}
 	j.Decision, j.RatedInput = j.withoutGrants, set.WithRating(j.input)

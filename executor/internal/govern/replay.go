@@ -20,7 +20,7 @@ const MaxReplay = 50_000
 // were deleted are gone.
 func (gv *Governor) Replay(ctx context.Context, account string, candidate *policy.Set, since time.Time) (replay.HistoryReport, error) {
 	from := since.Add(-candidate.LongestWindow())
-	return replay.CompareHistory(candidate, gv.rulingsSince(ctx, account, from), replay.HistoryOptions{Since: since, MaxRulings: MaxReplay})
+	return replay.CompareHistory(ctx, candidate, gv.rulingsSince(ctx, account, from), replay.HistoryOptions{Since: since, MaxRulings: MaxReplay})
 }
 
 // rulingsSince goes through the rulings of an account, the oldest first.

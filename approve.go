@@ -34,6 +34,9 @@ type Action[T any] struct {
 	ArgsSchema json.RawMessage
 	// Fixed forbids edited arguments: the approver can only approve or reject.
 	Fixed bool
+	// EditableByPolicy makes fixed arguments editable where the policy of the server allows it. It
+	// has no effect without a server.
+	EditableByPolicy bool
 	// Policy is evaluated in addition to the run's policy. The stricter ruling counts: deny before
 	// ask before allow.
 	Policy Policy
@@ -293,10 +296,10 @@ func (a Approved[T]) effectBegun() bool {
 func requestOnce[T any](ctx context.Context, place *activation.Scope, action Action[T], approved Approved[T], ruling Ruling, target targetState) (Approved[T], error) {
 	var zero Approved[T]
 	question := ApprovalRequest{
-		Action: approved.action, Summary: action.Summary, Args: approved.raw, ArgsSchema: action.ArgsSchema, Fixed: action.Fixed, Digest: approved.digest,
+		Action: approved.action, Summary: action.Summary, Args: approved.raw, ArgsSchema: action.ArgsSchema, Fixed: action.Fixed && !(action.EditableByPolicy && ruling.Editable), Digest: approved.digest,
 		Rule: ruling.Rule, Reason: ruling.Reason, Target: target.current, PreviousTarget: target.previous,
 	}
-	if question.ArgsSchema == nil && !action.Fixed {
+	if question.ArgsSchema == nil && !question.Fixed {
 		question.ArgsSchema = schema.TextFor[T]()
 	}
 	if approved.Edited() { // the summary describes the original arguments

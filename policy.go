@@ -40,6 +40,9 @@ type Ruling struct {
 	Reason string `json:"reason,omitempty"`
 	// PolicyDigest identifies the version of the policy that decided, if it is versioned.
 	PolicyDigest string `json:"policy,omitempty"`
+	// Editable reports that an approver may edit some of the arguments, and that the caller checks
+	// which. It counts for actions with EditableByPolicy.
+	Editable bool `json:"editable,omitempty"`
 }
 
 // Verdict is the result type of a policy. Unknown values ask a person, like AskPerson.

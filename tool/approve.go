@@ -14,7 +14,9 @@ import (
 type approvalConfig struct {
 	policies []fermata.Policy
 	editable bool
-	summary  func(args json.RawMessage) string
+	// whether fixed arguments are editable where the policy of the server allows it
+	editableByPolicy bool
+	summary          func(args json.RawMessage) string
 }
 
 // AskOption configures the approval request of a call.
@@ -34,28 +36,31 @@ func Summary(summary func(args json.RawMessage) string) AskOption {
 // (see [fermata.Effect]): it happens once. If a crash leaves it in doubt, a person is asked unless
 // the tool is [Idempotent] or [Repeatable].
 func Approve(t *Tool, options ...AskOption) *Tool {
-	return t.withApproval(fermata.AlwaysAsk, false, options)
+	return t.withApproval(fermata.AlwaysAsk, approvalConfig{}, options)
 }
 
 // Review is [Approve] with editable arguments. Edited arguments are validated like the model's, and
 // are reported to the model.
 func Review(t *Tool, options ...AskOption) *Tool {
-	return t.withApproval(fermata.AlwaysAsk, true, options)
+	return t.withApproval(fermata.AlwaysAsk, approvalConfig{editable: true}, options)
 }
 
 // Guard lets a policy decide on each call: allow, deny, or ask a person. The strictest ruling of
 // all policies, including that of the run, counts. A failing policy blocks the call. With a nil
 // policy only the policy of the run is evaluated; a run without one asks a person.
+//
+// An approver can edit the arguments where the policy of a server allows it, and nowhere else.
+// Edited arguments are validated like the model's.
 func Guard(t *Tool, policy fermata.Policy, options ...AskOption) *Tool {
-	return t.withApproval(policy, false, options)
+	return t.withApproval(policy, approvalConfig{editableByPolicy: true}, options)
 }
 
-func (t *Tool) withApproval(policy fermata.Policy, editable bool, options []AskOption) *Tool {
+func (t *Tool) withApproval(policy fermata.Policy, g approvalConfig, options []AskOption) *Tool {
 	return t.with(func(w *Tool) {
-		g := approvalConfig{editable: editable}
+		g := g
 		if t.approval != nil { // one request, regardless of the number of wrappers
 			//mutate:wrapper-keeps-policies
-			g = approvalConfig{policies: append([]fermata.Policy(nil), t.approval.policies...), editable: editable || t.approval.editable, summary: t.approval.summary}
+			g = approvalConfig{policies: append([]fermata.Policy(nil), t.approval.policies...), editable: g.editable || t.approval.editable, editableByPolicy: g.editableByPolicy && t.approval.editableByPolicy, summary: t.approval.summary}
 		}
 		if policy != nil {
 			g.policies = append(g.policies, policy)
@@ -82,7 +87,7 @@ func (g *approvalConfig) policy() fermata.Policy {
 func (t *Tool) callApproved(ctx context.Context, args json.RawMessage) (Result, error) {
 	action := fermata.Action[json.RawMessage]{
 		Name: t.name, Args: args, Summary: t.description,
-		ArgsSchema: t.args.Text, Fixed: !t.approval.editable, Policy: t.approval.policy(),
+		ArgsSchema: t.args.Text, Fixed: !t.approval.editable, EditableByPolicy: t.approval.editableByPolicy, Policy: t.approval.policy(),
 	}
 	if t.approval.summary != nil {
 		action.Summary = t.approval.summary(bytes.Clone(args))

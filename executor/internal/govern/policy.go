@@ -145,6 +145,13 @@ type Evaluation struct {
 	RatedInput      policy.Input // with what the rules say of the tool
 }
 
+// Ruling returns the decision for the run. The desk checks which arguments are edited.
+func (j *Evaluation) Ruling() fermata.Ruling {
+	r := j.Decision.Ruling()
+	r.Editable = j.Requirement != nil && len(j.Requirement.Editable) > 0
+	return r
+}
+
 // Evaluate evaluates the policy for an action of a run.
 func (s *Session) Evaluate(ctx context.Context, key string, address fermata.Address, action string, args json.RawMessage) (*Evaluation, error) {
 	return s.evaluateInput(ctx, key, policy.InputOf(fermata.ActionRequest{Run: s.Tx.Run.ID, Address: address, Action: action, Args: args}))

@@ -384,9 +384,13 @@ type Decision struct {
 	Args   json.RawMessage `json:"args,omitempty"`
 	Reason string          `json:"reason,omitempty"`
 	// Codes, with reject, are machine-readable reasons, for example "too_expensive".
-	Codes []string  `json:"codes,omitempty"`
-	By    string    `json:"by,omitempty"`
-	At    time.Time `json:"at,omitzero"`
+	Codes []string `json:"codes,omitempty"`
+	// By, At, Auth and Rule say who decided, when, how they were authenticated, and by which rule.
+	// The runtime writes them: see [Attestation].
+	By   string    `json:"by,omitempty" attest:"by"`
+	At   time.Time `json:"at,omitzero" attest:"at"`
+	Auth string    `json:"auth,omitempty" attest:"auth"`
+	Rule string    `json:"rule,omitempty" attest:"rule"`
 }
 
 // Verb is the type of a decision.

@@ -119,8 +119,9 @@ type EffectResolution struct {
 	// not done and will be performed now.
 	Happened bool            `json:"happened"`
 	Receipt  json.RawMessage `json:"receipt,omitempty"`
-	By       string          `json:"by,omitempty"`
-	Reason   string          `json:"reason,omitempty"`
+	// By is written by the runtime: see [Attestation].
+	By     string `json:"by,omitempty" attest:"by"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // ValidateFor checks the receipt against the receipt schema.

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/attest"
 	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
@@ -35,6 +36,8 @@ type Kind[Q, A any] struct {
 	question, answer schema.Schema
 	notEncoded       string // the part of Q that JSON would omit; "" if none
 	hasValidator     bool   // A may implement a validator interface
+	attested         attest.Fields
+	human            json.RawMessage // the answer schema for people
 }
 
 // Choices is implemented by string types with a fixed set of values. The set becomes an enum in the
@@ -55,9 +58,12 @@ type AnyKind interface {
 	// QuestionSchema and AnswerSchema are JSON Schemas (draft 2020-12).
 	QuestionSchema() json.RawMessage
 	AnswerSchema() json.RawMessage
-	// HumanAnswerSchema is AnswerSchema without values that people cannot give: for a [Decision],
-	// the verb expire.
+	// HumanAnswerSchema is AnswerSchema without what people cannot give: attested fields (see
+	// [AttestedAnswer]) and, for a [Decision], the verb expire.
 	HumanAnswerSchema() json.RawMessage
+	// AttestedFields are the fields that the runtime writes (see [AttestedAnswer]): their roles by
+	// JSON name.
+	AttestedFields() map[string]string
 	// AnswerFingerprint changes when the answer schema changes; "" if the schema is not sufficient
 	// to tell.
 	AnswerFingerprint() string
@@ -89,6 +95,10 @@ func NewKind[Q, A any](name string) *Kind[Q, A] {
 	k := &Kind[Q, A]{name: name, question: schema.MustFor[Q](name + " question"), answer: schema.MustFor[A](name + " answer")}
 	k.notEncoded = roundtrip.BypassedMethods(reflect.TypeFor[Q](), "it")
 	k.hasValidator = mayImplement[A](reflect.TypeFor[Validator]()) || mayImplement[A](reflect.TypeFor[ValidatorFor[Q]]())
+	k.attested, k.human = attest.FieldsOf(reflect.TypeFor[A]()), k.answer.Text
+	if len(k.attested) > 0 {
+		k.human = schema.TextWithout[A](slices.Collect(maps.Keys(k.attested)))
+	}
 	kinds.Lock()
 	defer kinds.Unlock()
 	if known, ok := kinds.byName[name]; ok {
@@ -129,13 +139,23 @@ func (k *Kind[Q, A]) QuestionSchema() json.RawMessage { return bytes.Clone(k.que
 // AnswerSchema returns the JSON Schema of A. For forms use [Kind.HumanAnswerSchema].
 func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answer.Text) }
 
-// HumanAnswerSchema returns the JSON Schema of the answers that a person can give. It equals
-// [Kind.AnswerSchema] except for [Approval], whose answers include expiry. Use it for forms.
+// HumanAnswerSchema returns the JSON Schema of the answers that a person can give: without attested
+// fields (see [AttestedAnswer]) and, for [Approval], without expiry. Use it for forms.
 func (k *Kind[Q, A]) HumanAnswerSchema() json.RawMessage {
 	if _, decides := any(k).(*Kind[ApprovalRequest, Decision]); decides {
-		return bytes.Replace(k.answer.Text, []byte(`,"`+VerbExpire+`"]`), []byte("]"), 1)
+		return bytes.Replace(k.human, []byte(`,"`+VerbExpire+`"]`), []byte("]"), 1)
 	}
-	return k.AnswerSchema()
+	return bytes.Clone(k.human)
+}
+
+// AttestedFields returns the fields that the runtime writes (see [AttestedAnswer]): their roles by
+// JSON name.
+func (k *Kind[Q, A]) AttestedFields() map[string]string {
+	fields := make(map[string]string, len(k.attested))
+	for name, role := range k.attested {
+		fields[name] = string(role)
+	}
+	return fields
 }
 
 // AnswerFingerprint changes when the answer schema changes; "" for a recursive A.

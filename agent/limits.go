@@ -58,7 +58,7 @@ type LimitDecision struct {
 	// again.
 	More   float64 `json:"more,omitempty"`
 	Reason string  `json:"reason,omitempty"`
-	By     string  `json:"by,omitempty"`
+	By     string  `json:"by,omitempty" attest:"by"`
 }
 
 // Validate rejects negative amounts and an amount without Continue.

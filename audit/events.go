@@ -349,13 +349,15 @@ const (
 	RefusedAlreadyVoted   Refusal = "already_voted"
 	RefusedByPolicy       Refusal = "policy"
 	RefusedNoRole         Refusal = "no_role" // no role for this operation
+	// the answer names another person or group than the caller
+	RefusedIdentity Refusal = "identity_mismatch"
 	// not possible now, for example claimed by another person or past the cap
 	RefusedNotPossible Refusal = "not_possible"
 )
 
 func (r Refusal) valid() error {
 	return oneOf(r, RefusedAlreadyDecided, RefusedExpired, RefusedSuperseded, RefusedDigestMismatch, RefusedNotFound, RefusedNotAllowed, RefusedOwnRequest, RefusedWeakAuth, RefusedNotLinked, RefusedBadAnswer,
-		RefusedBadSignature, RefusedReplayed, RefusedResumeReused, RefusedVerbNotAllowed, RefusedAlreadyVoted, RefusedByPolicy, RefusedNoRole, RefusedNotPossible)
+		RefusedBadSignature, RefusedReplayed, RefusedResumeReused, RefusedVerbNotAllowed, RefusedAlreadyVoted, RefusedByPolicy, RefusedNoRole, RefusedIdentity, RefusedNotPossible)
 }
 
 // EffectState is the state of an effect.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/gate"
 	"github.com/fermata-go/fermata/graph"
@@ -94,7 +95,10 @@ func TestAsk_PersonCannotExpireARequestOrActForAnother(t *testing.T) {
 	if _, bad := errors.AsType[*fermata.AnswerError](err); !bad {
 		t.Errorf("the verb expire: %v", err)
 	}
-	failedWith(t, mustRun(t, e, approveWith("2", first.ID, `{"verb":"reject","by":"bob"}`)), "rejected")
+	if _, err := e.Run(t.Context(), approveWith("2", first.ID, `{"verb":"reject","by":"bob"}`)); !errors.Is(err, desk.ErrForgedIdentity) {
+		t.Errorf("a rejection in the name of bob: %v", err)
+	}
+	failedWith(t, mustRun(t, e, approveWith("3", first.ID, `{"verb":"reject","by":"ann"}`)), "rejected")
 	if i := known(t, runs, "t-1").Interrupts[0]; i.DecidedBy != "ann" || i.Verdict != store.VerdictReject {
 		t.Errorf("the interrupt was decided as %+v", i)
 	}
@@ -213,13 +217,17 @@ func TestI5_ClickOnAGateDoesNotPassTheNextOne(t *testing.T) {
 	if _, err := click("carl"); err == nil {
 		t.Error("an answer that names no request was accepted")
 	}
-	looked := word("ann", "g", "of ann", draft, `{"approved":true,"approvedAt":"2026-01-01T00:00:00Z","approvedBy":"the boss"}`)
+	boss := word("ann", "g", "as the boss", draft, `{"approved":true,"approvedAt":"2026-01-01T00:00:00Z","approvedBy":"the boss"}`)
+	if _, err := e.Run(t.Context(), boss); !errors.Is(err, desk.ErrForgedIdentity) {
+		t.Errorf("ann signs as the boss: %v", err)
+	}
+	looked := word("ann", "g", "of ann", draft, `{"approved":true,"approvedAt":"2026-01-01T00:00:00Z"}`)
 	waits(t, mustRun(t, e, looked))
 	if outcome, err := e.Run(t.Context(), word("bob", "g", "of bob", draft, `{"approved":true,"approvedAt":"2026-01-01T00:00:00Z"}`)); err == nil {
 		t.Errorf("bob's answer to the first gate passed the second: %T", outcome)
 	}
 	for _, who := range signed {
-		if who == "the boss" {
+		if who != "ann" {
 			t.Errorf("ann's decision is signed as %s", who)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
 )
 
@@ -67,8 +69,14 @@ func (a Approval[S]) Ask(ctx context.Context, state S) (S, error) {
 	if err != nil {
 		return state, err
 	}
+	at := signal.ApprovedAt
+	if at.IsZero() { // and the same if the node is entered again
+		if at, err = fermata.Do(ctx, "decided", func(ctx context.Context) (time.Time, error) { return fermata.Now(ctx).UTC(), nil }); err != nil {
+			return state, err
+		}
+	}
 	*trail = append(*trail, Record{
-		Gate: a.ID, Approved: signal.Approved, At: signal.ApprovedAt.UTC(), Feedback: signal.Feedback, By: signal.ApprovedBy,
+		Gate: a.ID, Approved: signal.Approved, At: at.UTC(), Feedback: signal.Feedback, By: signal.ApprovedBy, Auth: signal.Auth, Rule: signal.Rule,
 	})
 	return state, nil
 }

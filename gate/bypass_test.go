@@ -3,8 +3,8 @@ package gate_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -139,7 +139,6 @@ func TestI13_AWrongSignalIsRefusedAndTheGateStaysShut(t *testing.T) {
 		"JSON: empty":                     raw(`{}`),
 		"JSON: a list":                    raw(`[{"approved":true,"approvedAt":"2026-01-02T12:00:00Z"}]`),
 		"JSON: no approved":               raw(`{"approvedAt":"2026-01-02T12:00:00Z"}`),
-		"JSON: no approvedAt":             raw(`{"approved":true}`),
 		"JSON: approved null":             raw(`{"approved":null,"approvedAt":"2026-01-02T12:00:00Z"}`),
 		"JSON: approved as text":          raw(`{"approved":"true","approvedAt":"2026-01-02T12:00:00Z"}`),
 		"JSON: approved as number":        raw(`{"approved":1,"approvedAt":"2026-01-02T12:00:00Z"}`),
@@ -148,7 +147,6 @@ func TestI13_AWrongSignalIsRefusedAndTheGateStaysShut(t *testing.T) {
 		"JSON: approved in both cases":    raw(`{"approved":false,"APPROVED":true,"approvedAt":"2026-01-02T12:00:00Z"}`),
 		"JSON: approvedAt null":           raw(`{"approved":true,"approvedAt":null}`),
 		"JSON: approvedAt is not a time":  raw(`{"approved":true,"approvedAt":"yesterday"}`),
-		"JSON: approvedAt is zero":        raw(`{"approved":true,"approvedAt":"0001-01-01T00:00:00Z"}`),
 		"JSON: feedback is not a string":  raw(`{"approved":true,"approvedAt":"2026-01-02T12:00:00Z","feedback":{}}`),
 		"JSON: something unknown":         raw(`{"approved":true,"approvedAt":"2026-01-02T12:00:00Z","force":true}`),
 		"JSON: something after it":        raw(`{"approved":true,"approvedAt":"2026-01-02T12:00:00Z"} {}`),
@@ -216,23 +214,19 @@ func TestI5_AnIDThatIsNotOpenDoesNotPassTheGate(t *testing.T) {
 	})
 }
 
-func TestKind_SchemaDemandsTheDecisionAndItsTime(t *testing.T) {
-	var schema struct {
-		Required []string `json:"required"`
+func TestKind_SchemaDemandsOnlyTheDecision(t *testing.T) {
+	for _, text := range []json.RawMessage{gate.Kind.AnswerSchema(), gate.Kind.HumanAnswerSchema()} {
+		var schema struct {
+			Required []string `json:"required"`
+		}
+		if err := json.Unmarshal(text, &schema); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"approved"}; !cmp.Equal(schema.Required, want) {
+			t.Errorf("required are %v, want %v", schema.Required, want)
+		}
 	}
-	if err := json.Unmarshal(gate.Kind.AnswerSchema(), &schema); err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"approved", "approvedAt"}; !cmp.Equal(schema.Required, want) {
-		t.Errorf("required are %v, want %v", schema.Required, want)
-	}
-}
-
-func TestSignal_ValidateWantsATime(t *testing.T) {
-	if err := (gate.Signal{Approved: true}).Validate(); err == nil {
-		t.Error("a decision without a time is valid")
-	}
-	if err := (gate.Signal{ApprovedAt: time.Unix(0, 0)}).Validate(); err != nil {
-		t.Error(err)
+	if people := string(gate.Kind.HumanAnswerSchema()); strings.Contains(people, "approvedBy") || strings.Contains(people, "approvedAt") {
+		t.Errorf("people are asked for their name and the time: %s", people)
 	}
 }

@@ -29,8 +29,11 @@
 //	info, _ := fermata.ExtractInterruptInfo(err)
 //	open := info.ByKind(gate.Kind.Name())[0]
 //	_, err = flow.Resume(ctx, "project-123", graph.WithStore(st), graph.Answer(open.ID, gate.Signal{
-//		Approved: false, ApprovedAt: time.Now(), Feedback: "name the risks", ApprovedBy: "alice",
+//		Approved: false, Feedback: "name the risks", ApprovedBy: "alice",
 //	}))
+//
+// On a server the runtime writes who decided, when, and how they were authenticated; an answer that
+// names somebody else is rejected.
 //
 // # The decision history
 //

@@ -245,3 +245,13 @@ func TestGate_SideBySideGatesShareOneTrailAndHoldBackWhatBothLeadTo(t *testing.T
 		t.Errorf("got %+v, %v; want four decisions, and the end once, after both approved", out, err)
 	}
 }
+
+func TestAsk_WithoutATimeTheRunsTimeIsRecorded(t *testing.T) {
+	j := begin(t)
+	before := time.Now()
+	j.answer(gate.Signal{Approved: true, ApprovedBy: "alice"})
+	trail := j.saved().State.Decisions
+	if len(trail) != 1 || trail[0].By != "alice" || trail[0].At.Before(before) || trail[0].At.After(time.Now()) {
+		t.Errorf("the trail is %+v", trail)
+	}
+}

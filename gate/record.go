@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"errors"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -19,23 +18,19 @@ type Question struct {
 	CurrentStatus string `json:"currentStatus"`
 }
 
-// Signal is the answer. In JSON "approved" and "approvedAt" are required.
+// Signal is the answer. In JSON only "approved" is required.
 type Signal struct {
 	Approved bool `json:"approved"`
-	// ApprovedAt is the time of the decision, also for a rejection.
-	ApprovedAt time.Time `json:"approvedAt"`
+	// ApprovedAt is the time of the decision, also for a rejection. A server writes it. Without a
+	// server the default is the time at which the run continues.
+	ApprovedAt time.Time `json:"approvedAt,omitzero" attest:"at"`
 	// Feedback is a comment, in particular what to improve.
 	Feedback string `json:"feedback,omitempty"`
-	// ApprovedBy is the person who decided.
-	ApprovedBy string `json:"approvedBy,omitempty"`
-}
-
-// Validate rejects a decision without a time.
-func (s Signal) Validate() error {
-	if s.ApprovedAt.IsZero() {
-		return errors.New("approvedAt is missing: set the time of the decision")
-	}
-	return nil
+	// ApprovedBy is the person who decided. A server writes it, and how the person was
+	// authenticated, and the rule if a rule decided.
+	ApprovedBy string `json:"approvedBy,omitempty" attest:"by"`
+	Auth       string `json:"auth,omitempty" attest:"auth"`
+	Rule       string `json:"rule,omitempty" attest:"rule"`
 }
 
 // Record is one decision in the history of a run.
@@ -46,4 +41,8 @@ type Record struct {
 	At       time.Time `json:"approvedAt"`
 	Feedback string    `json:"feedback,omitempty"`
 	By       string    `json:"approvedBy,omitempty"`
+	// Auth is how the person was authenticated, Rule the rule that decided; see
+	// [fermata.Attestation].
+	Auth string `json:"auth,omitempty"`
+	Rule string `json:"rule,omitempty"`
 }

@@ -32,6 +32,7 @@ type compiled struct {
 	routes      [][]route      // by node + 1; Start is 0
 	before      []bool
 	after       []bool
+	holdRecords func(statePtr) *[]HoldRecord // nil: holds are not recorded
 	renames     map[string]string
 	migrate     func(Fields) error
 	maxSteps    int
@@ -262,7 +263,7 @@ func (c *compiler) nodeIndex(name string) int {
 func (c *compiler) build() *compiled {
 	f := &compiled{
 		name: c.name, address: fermata.Segment{Type: fermata.SegmentRunnable, ID: c.name}.String(), stateType: c.stateType, plan: c.plan, nodes: slices.Clone(c.nodes), index: c.index, routes: make([][]route, len(c.nodes)+1),
-		before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
+		holdRecords: c.holdRecords, before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
 		renames: maps.Clone(c.renames), migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel, newActivation: c.newActivation,
 	}
 	for _, n := range c.nodes {

@@ -385,6 +385,7 @@ type checkedAnswer struct {
 	record      *activation.Record
 	answer      json.RawMessage
 	fingerprint string // the schema that it was validated against
+	attestation activation.Attestation
 }
 
 // checkAnswers validates the caller's answers. It changes nothing.
@@ -402,17 +403,31 @@ func (exec *execution) checkAnswers(root *compiled, given ...map[string]any) ([]
 			case r.Status == activation.StatusWithdrawn:
 				return nil, fmt.Errorf("%w: %s at %s", ErrWithdrawn, id, r.Address)
 			}
-			data, err := exec.checkAnswer(r, answer, root)
+			answer, attestation := splitAttested(answer)
+			data, err := exec.checkAnswer(r, answer, attestation, root)
 			if err != nil {
 				return nil, err
 			}
-			checked = append(checked, checkedAnswer{r, data, answerFingerprint(r)})
+			checked = append(checked, checkedAnswer{r, data, answerFingerprint(r), activation.Attestation(attestation)})
 		}
 	}
 	return checked, nil
 }
 
-func (exec *execution) checkAnswer(r *activation.Record, answer any, root *compiled) (data json.RawMessage, err error) {
+// splitAttested separates an answer from its attestation, if it has one.
+func splitAttested(answer any) (any, fermata.Attestation) {
+	switch a := answer.(type) {
+	case fermata.AttestedAnswer:
+		return a.Answer, a.Attestation
+	case *fermata.AttestedAnswer:
+		if a != nil {
+			return a.Answer, a.Attestation
+		}
+	}
+	return answer, fermata.Attestation{}
+}
+
+func (exec *execution) checkAnswer(r *activation.Record, answer any, attestation fermata.Attestation, root *compiled) (data json.RawMessage, err error) {
 	defer func() {
 		if broken, ok := errors.AsType[*PanicError](err); ok {
 			data, err = nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: broken}
@@ -425,6 +440,9 @@ func (exec *execution) checkAnswer(r *activation.Record, answer any, root *compi
 			return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		data, err = root.checkHold(place, answer)
+		if err == nil && data != nil {
+			err = root.checkHoldRecords(exec.loaded, "", place, data)
+		}
 		if err != nil {
 			return nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: err}
 		}
@@ -438,6 +456,9 @@ func (exec *execution) checkAnswer(r *activation.Record, answer any, root *compi
 		return nil, root.programChanged(exec.run, unknownKindText(r))
 	}
 	data, err = kind.Check(r.Data, answer) //mutate:answers-checked-first
+	if err == nil && attestation != (fermata.Attestation{}) {
+		data, err = attestation.Write(kind.AttestedFields(), data)
+	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		bad.ID = r.ID
 	}
@@ -482,6 +503,9 @@ var jsonNull = []byte("null")
 func (exec *execution) saveAnswers(ctx context.Context, answers []checkedAnswer) error {
 	for _, a := range answers {
 		a.record.Status, a.record.Answer, a.record.Undelivered, a.record.AnswerType = activation.StatusAnswered, a.answer, true, a.fingerprint
+		if a.record.Kind == KindHold {
+			a.record.Attestation = a.attestation
+		}
 		exec.stage(exec.recordInterrupt(a.record, nil))
 	}
 	exec.indexOpen()

@@ -31,17 +31,18 @@ type Graph[S any] struct {
 
 // definition is a graph under construction, without its state type.
 type definition struct {
-	name     string
-	nodes    []*node
-	edges    []edge
-	branches []branch
-	before   []string
-	after    []string
-	merges   []merge
-	renames  map[string]string
-	migrate  func(fields Fields) error
-	maxSteps int
-	parallel int
+	name        string
+	nodes       []*node
+	edges       []edge
+	branches    []branch
+	holdRecords func(statePtr) *[]HoldRecord
+	before      []string
+	after       []string
+	merges      []merge
+	renames     map[string]string
+	migrate     func(fields Fields) error
+	maxSteps    int
+	parallel    int
 }
 
 // node is a node of the graph. sub is set if it contains a graph, fanOut if it processes a list.
@@ -135,6 +136,16 @@ func (g *Graph[S]) HoldBefore(nodes ...string) { g.before = append(g.before, nod
 // HoldAfter stops every run after one of these nodes has finished, before its edges are followed.
 // See [Graph.HoldBefore].
 func (g *Graph[S]) HoldAfter(nodes ...string) { g.after = append(g.after, nodes...) }
+
+// RecordHolds declares the part of the state that records who released the holds of this graph. The
+// runtime appends a record when a hold is released. An answer that changes this part is rejected
+// with [fermata.ErrForgedIdentity], and so is an input that has records.
+func (g *Graph[S]) RecordHolds(records func(state *S) *[]HoldRecord) {
+	g.holdRecords = nil
+	if records != nil {
+		g.holdRecords = func(state statePtr) *[]HoldRecord { return records(state.(*S)) }
+	}
+}
 
 // MaxSteps limits the number of steps of one execution, from start or resume until the run waits or
 // ends. It protects against endless loops.

@@ -72,10 +72,15 @@ func isHoldOf(r *activation.Record, status taskStatus) bool {
 func (inst *instance) releaseTask(t *task, r *activation.Record) error {
 	inst.lock()
 	defer inst.unlock()
+	var edited bool
+	var err error
 	if r.Answer != nil {
-		if err := inst.applyEdit(t, r); err != nil {
+		if edited, err = inst.applyEdit(t, r); err != nil {
 			return inst.reopenHold(t, r, err) //mutate:hold-conflict-reopens
 		}
+	}
+	if err := inst.recordHold(t, r, edited); err != nil {
+		return err
 	}
 	inst.settleInterrupt(r, activation.StatusAnswered)
 	t.baseClock, t.base = inst.clock, inst.state
@@ -93,18 +98,21 @@ func (inst *instance) releaseTask(t *task, r *activation.Record) error {
 	return nil
 }
 
-// applyEdit merges an edited state. The lock must be held.
-func (inst *instance) applyEdit(t *task, r *activation.Record) error {
+// applyEdit merges an edited state. It reports whether the state was changed. The lock must be held.
+func (inst *instance) applyEdit(t *task, r *activation.Record) (bool, error) {
 	edited, err := decodeState(inst.flow.stateType, r.Answer)
 	if err != nil {
-		return err
+		return false, err
+	}
+	if err := inst.flow.sameHoldRecords(t.base, edited); err != nil {
+		return false, err
 	}
 	changed, err := inst.editedFields(t.base, edited)
 	if err != nil {
-		return err
+		return false, err
 	}
 	clear(inst.mergedFields)
-	return inst.applyUpdate(&stateUpdate{by: r.RelPath, base: t.base, baseClock: t.baseClock, result: edited, changed: changed, version: inst.nextVersion()})
+	return len(changed) > 0, inst.applyUpdate(&stateUpdate{by: r.RelPath, base: t.base, baseClock: t.baseClock, result: edited, changed: changed, version: inst.nextVersion()})
 }
 
 // editedFields compares the JSON, which is what was shown: another representation of the same time
@@ -131,7 +139,7 @@ func (inst *instance) editedFields(base, edited statePtr) (changed []int, err er
 // of that state cannot cause the same conflict again. The lock must be held.
 func (inst *instance) reopenHold(t *task, r *activation.Record, err error) error {
 	inst.exec.addBadAnswers([]*activation.BadAnswer{{ID: r.ID, Err: err}})
-	r.Status, r.Answer, r.Undelivered = activation.StatusOpen, nil, false
+	r.Status, r.Answer, r.Undelivered, r.Attestation = activation.StatusOpen, nil, false, activation.Attestation{}
 	t.baseClock, t.base = inst.clock, inst.state
 	inst.markTaskDirty(t)
 	shown, err := inst.flow.stateType.copyValue(t.base)

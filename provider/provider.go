@@ -109,9 +109,16 @@ type Answer struct {
 	// Data is the answer; nil if Expired, that is, the deadline passed without a decision.
 	Data    json.RawMessage
 	Expired bool
-	// By and At are the author and the time of the decision.
-	By string
-	At time.Time
+	// By and At are the author and the time of the decision. Auth is how the author was
+	// authenticated, Rule the rule that decided. See [fermata.Attestation].
+	By         string
+	At         time.Time
+	Auth, Rule string
+}
+
+// Attestation returns who gave the answer.
+func (a Answer) Attestation() fermata.Attestation {
+	return fermata.Attestation{By: a.By, At: a.At, Auth: a.Auth, Rule: a.Rule}
 }
 
 // Owner is the executor's ownership of the run. The context of the execution is cancelled when it

@@ -42,7 +42,7 @@ type CompletedArgs struct {
 	// reason.
 	Declined bool   `json:"declined,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	By       string `json:"by,omitempty"`
+	By       string `json:"by,omitempty" attest:"by"`
 }
 
 // ValidateFor merges the answer into the arguments and validates them.

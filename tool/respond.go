@@ -25,7 +25,7 @@ type HumanResponse struct {
 	// reason.
 	Declined bool   `json:"declined,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	By       string `json:"by,omitempty"`
+	By       string `json:"by,omitempty" attest:"by"`
 }
 
 // Validate rejects an empty answer.

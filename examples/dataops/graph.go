@@ -19,8 +19,9 @@ type State struct {
 	Region    string `json:"region"`
 
 	Approval  Approval `json:"approval"`
-	Approver  string   `json:"approver"`
 	Escalated bool     `json:"escalated"`
+	// Releases says who released each hold. The runtime writes it, not the approver.
+	Releases []graph.HoldRecord `json:"releases"`
 
 	Log    []string `json:"log"`
 	Report string   `json:"report"`
@@ -56,6 +57,7 @@ func New(w *Warehouse) (*graph.Flow[State], error) {
 	g.Node(export, granted(func(s State) string { return w.Export(s.Region) }))
 	g.Node("report", report)
 	g.HoldBefore(destructive, mutation, export)
+	g.RecordHolds(func(s *State) *[]graph.HoldRecord { return &s.Releases })
 	g.Edge(graph.Start, "plan")
 	g.Branch("plan", byOperation, destructive, mutation, export, "report")
 	for _, operation := range []string{destructive, mutation, export} {
@@ -69,7 +71,7 @@ func New(w *Warehouse) (*graph.Flow[State], error) {
 // escalated. A grant applies to one plan, so the new plan starts without one.
 func plan(_ context.Context, s State) (State, error) {
 	again := s.Escalated
-	s.Approval, s.Approver, s.Escalated = "", "", false
+	s.Approval, s.Escalated = "", false
 	verb, rest, _ := strings.Cut(s.Request, " ")
 	object := rest[strings.LastIndexByte(rest, ' ')+1:]
 	s.Operation = map[string]string{"forget": destructive, "drop": mutation, "export": export}[verb]
@@ -108,19 +110,28 @@ func byOperation(s State) string {
 func granted(do func(State) string) graph.Func[State] {
 	return func(_ context.Context, s State) (State, error) {
 		note := "not done: not granted"
+		approver := s.approver()
 		switch {
 		case s.Escalated:
-			note = fmt.Sprintf("not done: escalated by %s", s.Approver)
+			note = fmt.Sprintf("not done: escalated by %s", approver)
 		case s.Approval == Denied:
-			note = fmt.Sprintf("not done: denied by %s", s.Approver)
-		case s.Approval == Granted && s.Approver == "":
+			note = fmt.Sprintf("not done: denied by %s", approver)
+		case s.Approval == Granted && approver == "":
 			note = "not done: the grant names no person"
 		case s.Approval == Granted:
-			note = fmt.Sprintf("%s, granted by %s", do(s), s.Approver)
+			note = fmt.Sprintf("%s, granted by %s", do(s), approver)
 		}
 		s.Log = append(s.Log, s.Operation+": "+note)
 		return s, nil
 	}
+}
+
+// approver returns who released the last hold.
+func (s State) approver() string {
+	if len(s.Releases) == 0 {
+		return ""
+	}
+	return s.Releases[len(s.Releases)-1].By
 }
 
 func afterOperation(s State) string {

@@ -28,7 +28,7 @@ func begin(t *testing.T, request string) *operation {
 		t.Fatal(err)
 	}
 	// A grant in the input must not count.
-	input := State{Request: request, Approval: Granted, Approver: "nobody"}
+	input := State{Request: request, Approval: Granted}
 	_, err = o.flow.Run(t.Context(), input, o.kept, graph.WithRun("r"))
 	if _, waits := fermata.ExtractInterruptInfo(err); !waits {
 		t.Fatalf("the run does not hold: %v", err)
@@ -50,10 +50,10 @@ func (o *operation) held() (*fermata.InterruptCtx, State) {
 	return saved.Interrupts[0], state
 }
 
-func (o *operation) answer(answer any) (State, error) {
+func (o *operation) answer(by string, answer any) (State, error) {
 	o.t.Helper()
 	hold, _ := o.held()
-	return o.flow.Resume(o.t.Context(), "r", o.kept, graph.Answer(hold.ID, answer))
+	return o.flow.Resume(o.t.Context(), "r", o.kept, graph.Answer(hold.ID, fermata.AttestedAnswer{Answer: answer, Attestation: fermata.Attestation{By: by}}))
 }
 
 // ran fails the test unless exactly these statements reached the warehouse.
@@ -77,8 +77,8 @@ func TestHold_EachDangerousOperationIsHeldAndRunsOnceWhenGranted(t *testing.T) {
 				t.Errorf("holds at %s with %+v, want %s", hold.Address, state, want)
 			}
 			o.ran()
-			state.Approval, state.Approver = Granted, "ann"
-			out, err := o.answer(state)
+			state.Approval = Granted
+			out, err := o.answer("ann", state)
 			if err != nil || !strings.Contains(out.Report, "granted by ann") {
 				t.Errorf("got %+v, %v", out, err)
 			}
@@ -93,27 +93,37 @@ func TestHold_EachDangerousOperationIsHeldAndRunsOnceWhenGranted(t *testing.T) {
 
 func TestHold_DeniedOperationIsNotDone(t *testing.T) {
 	for name, test := range map[string]struct {
-		edit   func(*State)
-		report string
+		edit       func(*State)
+		by, report string
 	}{
-		"denied":                         {func(s *State) { s.Approval, s.Approver = Denied, "ann" }, "denied by ann"},
-		"returned unchanged":             {func(*State) {}, "not granted"},
-		"an approver without a decision": {func(s *State) { s.Approver = "ann" }, "not granted"},
-		"an unknown decision":            {func(s *State) { s.Approval, s.Approver = "Granted", "ann" }, "not granted"},
-		"granted without a name":         {func(s *State) { s.Approval = Granted }, "names no person"},
-		"denied with another where":      {func(s *State) { s.Approval, s.Approver, s.Where = Denied, "ann", Where{"customer": "7"} }, "denied by ann"},
+		"denied":                         {func(s *State) { s.Approval = Denied }, "ann", "denied by ann"},
+		"returned unchanged":             {func(*State) {}, "", "not granted"},
+		"an approver without a decision": {func(*State) {}, "ann", "not granted"},
+		"an unknown decision":            {func(s *State) { s.Approval = "Granted" }, "ann", "not granted"},
+		"granted without a name":         {func(s *State) { s.Approval = Granted }, "", "names no person"},
+		"denied with another where":      {func(s *State) { s.Approval, s.Where = Denied, Where{"customer": "7"} }, "ann", "denied by ann"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := begin(t, "forget customer 42")
 			_, state := o.held()
 			test.edit(&state)
-			out, err := o.answer(state)
+			out, err := o.answer(test.by, state)
 			if err != nil || !strings.Contains(out.Report, test.report) {
 				t.Errorf("got %+v, %v; want a report with %q", out, err, test.report)
 			}
 			o.ran()
 		})
 	}
+}
+
+func TestHold_TheApproverCannotNameSomebodyElse(t *testing.T) {
+	o := begin(t, "forget customer 42")
+	_, state := o.held()
+	state.Approval, state.Releases = Granted, []graph.HoldRecord{{Node: destructive, When: "before", By: "eve"}}
+	if _, err := o.answer("bob", state); !errors.Is(err, fermata.ErrForgedIdentity) {
+		t.Errorf("got %v", err)
+	}
+	o.ran()
 }
 
 func TestHold_ReleasedWithoutApprovalIsNotDone(t *testing.T) {
@@ -130,7 +140,7 @@ func TestHold_ResumedWithoutAnAnswerHolds(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	grant := graph.WithStateModifier(func(_ fermata.Address, state any) error {
 		s := state.(*State)
-		s.Approval, s.Approver = Granted, "nobody"
+		s.Approval, s.Releases = Granted, []graph.HoldRecord{{By: "nobody"}}
 		return nil
 	})
 	_, err := o.flow.Resume(t.Context(), "r", o.kept, grant)
@@ -144,8 +154,8 @@ func TestHold_EditedPlanIsWhatRuns(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	_, state := o.held()
 	state.Where["archived"] = "yes"
-	state.Approval, state.Approver = Granted, "ann"
-	out, err := o.answer(state)
+	state.Approval = Granted
+	out, err := o.answer("ann", state)
 	if err != nil || !strings.Contains(out.Report, "deleted 2 orders") {
 		t.Errorf("got %+v, %v", out, err)
 	}
@@ -154,18 +164,18 @@ func TestHold_EditedPlanIsWhatRuns(t *testing.T) {
 
 func TestHold_TheEditedStateMayComeAsJSONButNotInPart(t *testing.T) {
 	o := begin(t, "forget customer 42")
-	_, err := o.answer(json.RawMessage(`{"approval":"granted","approver":"ann"}`))
+	_, err := o.answer("ann", json.RawMessage(`{"approval":"granted"}`))
 	if _, refused := errors.AsType[*fermata.AnswerError](err); !refused {
 		t.Errorf("a part of the state: %v, want an AnswerError", err)
 	}
 	o.ran()
 	_, state := o.held()
-	state.Approval, state.Approver = Granted, "ann"
+	state.Approval = Granted
 	whole, err := json.Marshal(state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.answer(json.RawMessage(whole)); err != nil {
+	if _, err := o.answer("ann", json.RawMessage(whole)); err != nil {
 		t.Error(err)
 	}
 	o.ran("DELETE FROM orders WHERE customer = 42")
@@ -175,8 +185,8 @@ func TestEscalate_NewPlanIsHeldAgain(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	first, state := o.held()
 	// the grant with it must not count
-	state.Escalated, state.Approval, state.Approver = true, Granted, "ann"
-	if _, err := o.answer(state); err == nil {
+	state.Escalated, state.Approval = true, Granted
+	if _, err := o.answer("ann", state); err == nil {
 		t.Fatal("the run continued to its end")
 	}
 	second, state := o.held()
@@ -184,8 +194,8 @@ func TestEscalate_NewPlanIsHeldAgain(t *testing.T) {
 		t.Errorf("holds at %s with %+v, want a narrower plan without a grant", second.ID, state)
 	}
 	o.ran()
-	state.Approval, state.Approver = Granted, "bob"
-	if _, err := o.answer(state); err != nil {
+	state.Approval = Granted
+	if _, err := o.answer("bob", state); err != nil {
 		t.Error(err)
 	}
 	o.ran("DELETE FROM orders WHERE archived = yes AND customer = 42")
@@ -194,8 +204,8 @@ func TestEscalate_NewPlanIsHeldAgain(t *testing.T) {
 func TestEscalate_WithoutAMoreCarefulWayEnds(t *testing.T) {
 	o := begin(t, "drop column phone")
 	_, state := o.held()
-	state.Escalated, state.Approver = true, "ann"
-	out, err := o.answer(state)
+	state.Escalated = true
+	out, err := o.answer("ann", state)
 	if err != nil || !strings.Contains(out.Report, "no more careful way") {
 		t.Errorf("got %+v, %v", out, err)
 	}

@@ -1,6 +1,7 @@
 // Dataops plans an operation on a data warehouse and holds before irreversible work: deleting,
 // changing the schema, copying data elsewhere. It shows holds: the graph stops before a node, an
-// approver sees the whole state and returns it with the approval, perhaps with a narrower plan. No
+// approver sees the whole state and returns it with the approval, perhaps with a narrower plan. The
+// runtime records in the state who released the hold; the answer cannot change that record. No
 // process runs while it waits: each of these commands is a separate process.
 //
 //	go run ./examples/dataops -request "forget customer 42"          # plans, and stops
@@ -27,6 +28,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
@@ -114,7 +116,6 @@ func answer(ctx context.Context, flow *graph.Flow[State], c config, held *fermat
 	if err != nil {
 		return err
 	}
-	state.Approver = c.by
 	switch c.answer {
 	case "grant":
 		state.Approval = Granted
@@ -130,7 +131,8 @@ func answer(ctx context.Context, flow *graph.Flow[State], c config, held *fermat
 			return err
 		}
 	}
-	_, err = flow.Resume(ctx, c.run, kept, graph.Answer(held.ID, state))
+	by := fermata.Attestation{By: c.by, At: time.Now()} // on a server, the server knows who answers
+	_, err = flow.Resume(ctx, c.run, kept, graph.Answer(held.ID, fermata.AttestedAnswer{Answer: state, Attestation: by}))
 	return err
 }
 

@@ -3,6 +3,7 @@ package activation
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/fermata-go/fermata/internal/jsonlite"
 )
@@ -30,6 +31,12 @@ func (r *Record) Encode() []byte {
 	o.Raw("answer", r.Answer)
 	o.Bool("fresh", r.Undelivered)
 	o.String("fits", r.AnswerType)
+	o.String("by", r.Attestation.By)
+	if at := r.Attestation.At; !at.IsZero() {
+		o.String("at", at.UTC().Format(time.RFC3339Nano))
+	}
+	o.String("auth", r.Attestation.Auth)
+	o.String("rule", r.Attestation.Rule)
 	return o.End()
 }
 
@@ -71,6 +78,14 @@ func (r *Record) Decode(part string, in *jsonlite.Reader) {
 			r.Undelivered = in.Bool()
 		case "fits":
 			r.AnswerType = in.String()
+		case "by":
+			r.Attestation.By = in.String()
+		case "at":
+			r.Attestation.At, _ = time.Parse(time.RFC3339Nano, in.String())
+		case "auth":
+			r.Attestation.Auth = in.String()
+		case "rule":
+			r.Attestation.Rule = in.String()
 		default:
 			in.Raw()
 		}

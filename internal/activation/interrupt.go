@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fermata-go/fermata/internal/ident"
 )
@@ -52,6 +53,8 @@ type Record struct {
 	Undelivered bool
 	// AnswerType names the answer type that the answer was checked against.
 	AnswerType string
+	// Attestation says who gave the answer to a hold.
+	Attestation Attestation
 	// Composite marks an interrupt that only bundles those of other places. Parent is the id of
 	// such an interrupt.
 	Composite bool
@@ -63,6 +66,14 @@ type Record struct {
 	part string
 	// Info is the question as a Go value, if it was asked in this process.
 	Info any
+}
+
+// Attestation says who gave an answer, when, how they were authenticated, and by which rule. It is
+// fermata.Attestation.
+type Attestation struct {
+	By         string
+	At         time.Time
+	Auth, Rule string
 }
 
 // Part returns the name of the part that stores the record. It is not safe for concurrent use.

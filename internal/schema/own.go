@@ -107,6 +107,24 @@ func allOptional(root *jsonschema.Schema) {
 	})
 }
 
+// TextWithout returns the JSON Schema of T without these members, which other programs do not send.
+// It is nil if T has none.
+func TextWithout[T any](names []string) json.RawMessage {
+	s, err := deriveText(reflect.TypeFor[T](), func(root *jsonschema.Schema) {
+		for _, name := range names {
+			delete(root.Properties, name)
+		}
+		without := func(list []string) []string {
+			return slices.DeleteFunc(list, func(name string) bool { return slices.Contains(names, name) })
+		}
+		root.Required, root.PropertyOrder = without(root.Required), without(root.PropertyOrder)
+	})
+	if err != nil {
+		return nil
+	}
+	return s.Text
+}
+
 // eachSchema calls change for a schema that was derived, and for all in it.
 func eachSchema(s *jsonschema.Schema, change func(*jsonschema.Schema)) {
 	if s == nil {

@@ -186,7 +186,9 @@ func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answ
 		Answer json.RawMessage `json:"answer"`
 		By     string          `json:"by,omitempty"`
 		At     time.Time       `json:"at,omitzero"`
-	}{req.Kind, answer.Data, answer.By, answer.At.UTC()})
+		Auth   string          `json:"auth,omitempty"`
+		Rule   string          `json:"rule,omitempty"`
+	}{req.Kind, answer.Data, answer.By, answer.At.UTC(), answer.Auth, answer.Rule})
 	result.Outcome = provider.Completed{Output: output, FinishReason: "answered"}
 	return result, err
 }

@@ -46,6 +46,8 @@ type messageData struct {
 	Text          string          `json:"text,omitempty"`
 	Reason        string          `json:"reason,omitempty"` // why it was withdrawn
 	By            string          `json:"by,omitempty"`
+	Auth          string          `json:"auth,omitempty"` // how the person was authenticated
+	Rule          string          `json:"rule,omitempty"` // the rule that decided
 	At            time.Time       `json:"at"`
 }
 
@@ -109,7 +111,7 @@ func compose(run provider.Run, req request, answer provider.Answer) message {
 	if answer.Expired {
 		return message{Type: typeExpired, Timestamp: at, Data: about}
 	}
-	about.Answer, about.By = answer.Data, answer.By
+	about.Answer, about.By, about.Auth, about.Rule = answer.Data, answer.By, answer.Auth, answer.Rule
 	return message{Type: typeAnswered, Timestamp: at, Data: about}
 }
 

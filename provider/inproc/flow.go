@@ -113,7 +113,11 @@ func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, option
 		if state, err = g.decodeInput(e.Input); err != nil {
 			return state, err
 		}
-		return g.flow.Run(ctx, state, append(options, graph.WithRun(e.Run.ID))...)
+		end, err := g.flow.Run(ctx, state, append(options, graph.WithRun(e.Run.ID))...)
+		if errors.Is(err, fermata.ErrForgedIdentity) {
+			err = fmt.Errorf("%w: %w", errInput, err)
+		}
+		return end, err
 	}
 	if err != nil {
 		return state, err

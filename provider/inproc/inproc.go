@@ -158,7 +158,7 @@ func openAnswers(answers []provider.Answer, waiting []*fermata.InterruptCtx) (ma
 			if err != nil {
 				return nil, err
 			}
-			targets[answer.InterruptID] = data
+			targets[answer.InterruptID] = fermata.AttestedAnswer{Answer: data, Attestation: answer.Attestation()}
 		}
 	}
 	return targets, nil

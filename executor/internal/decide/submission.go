@@ -99,7 +99,7 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Requ
 			if err := dc.checkNotMasked(l, w.interrupt, said.Value); err != nil {
 				return nil, err
 			}
-			if err := dc.checkAnswer(ctx, check, request.Actor, said, &w); err != nil {
+			if err := dc.checkAnswer(ctx, check, request, l.ReadAt, said, &w); err != nil {
 				return nil, err
 			}
 		}
@@ -159,14 +159,21 @@ func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json
 }
 
 // checkAnswer checks one answer and completes its submission.
-func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.AnswerCheck, error), actor string, said Answer, w *submission) error {
+func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.AnswerCheck, error), request Request, now time.Time, said Answer, w *submission) error {
 	i := w.interrupt
 	if err := errs.ValidateJSON("the answer", said.Value, fermata.MaxAnswerBytes); err != nil {
 		return err
 	}
+	sent, err := dc.checkIdentity(i, request, now, said.Value)
+	if err != nil {
+		return err
+	}
 	check, err := checks()
 	if err == nil {
-		w.value, err = check(ids.ProviderID(i.ID), said.Value) //mutate:answer-checked-by-provider
+		w.value, err = check(ids.ProviderID(i.ID), sent) //mutate:answer-checked-by-provider
+	}
+	if errors.Is(err, fermata.ErrForgedIdentity) { // a hold: the state has a record of decisions
+		return forged(i, request, "the record of decisions cannot be edited")
 	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: bad.Err}
@@ -181,30 +188,14 @@ func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.Answ
 			return failure // the run was deleted
 		}
 	}
+	if err == nil { // added again when the answer is delivered: only the store knows the time
+		w.value, err = fermata.Attestation{}.Write(docs.AttestedFields(i.Kind), w.value)
+	}
 	if err == nil && i.Kind == fermata.Approval.Name() {
-		err = dc.resolveApproval(actor, w)
+		err = dc.resolveApproval(w)
 	}
 	if err == nil && i.Kind == fermata.EffectInDoubt.Name() {
 		err = dc.checkAgainstLedger(ctx, w)
-	}
-	if field, signed := signerFields[i.Kind]; err == nil && signed {
-		err = w.setSigner(field, actor)
-	}
-	return err
-}
-
-// signerFields is, by kind, the field of an answer that names who gave it.
-var signerFields = map[string]string{docs.GateKind: "approvedBy", fermata.EffectInDoubt.Name(): "by"}
-
-// setSigner overwrites the field of the answer that names who gave it, if the answer has it.
-func (w *submission) setSigner(field, actor string) error {
-	var said map[string]json.RawMessage
-	err := json.Unmarshal(w.value, &said)
-	if _, signed := said[field]; err != nil || !signed {
-		return err
-	}
-	if said[field], err = json.Marshal(actor); err == nil {
-		w.value, err = json.Marshal(said)
 	}
 	return err
 }
@@ -212,8 +203,8 @@ func (w *submission) setSigner(field, actor string) error {
 var errClockOnly = errors.New("only the clock can expire a request")
 
 // resolveApproval sets what a decision on an action approves: the digest of the action, perhaps
-// with edited arguments. By is overwritten with the actor.
-func (dc *Decider) resolveApproval(actor string, w *submission) error {
+// with edited arguments.
+func (dc *Decider) resolveApproval(w *submission) error {
 	i := w.interrupt
 	question, err := dc.store.Data(i)
 	if err != nil {
@@ -234,11 +225,8 @@ func (dc *Decider) resolveApproval(actor string, w *submission) error {
 	if err != nil {
 		return err
 	}
-	//mutate:actor-from-session
-	decision.By, decision.At = actor, time.Time{} // the store knows when
 	w.approval, w.decision = &asked, &decision
-	w.value, err = json.Marshal(decision)
-	return err
+	return nil
 }
 
 // storeRefusal returns the error for a decision that the store did not accept.

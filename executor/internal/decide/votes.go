@@ -195,6 +195,9 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 	if err != nil {
 		return toRefusedError(w.interrupt, err)
 	}
+	if err := dc.checkEditedHold(request, w, known.Request); err != nil {
+		return err
+	}
 	if !change.Changed() {
 		return nil // the same vote was cast before
 	}
@@ -207,7 +210,7 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 	if change.Decision == nil {
 		return nil
 	}
-	answer, err := dc.toStoreAnswer(*w, *change.Decision)
+	answer, err := dc.toStoreAnswer(*w, change.Request)
 	if err == nil && w.approval != nil {
 		err = session.ChargeApproved(ctx, chargeKey, w.interrupt, *w.approval, *change.Decision)
 	}
@@ -216,6 +219,24 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 	}
 	if err == nil {
 		decision.Answers = append(decision.Answers, answer)
+	}
+	return err
+}
+
+// holdKind is the kind of the holds of a graph.
+const holdKind = "hold"
+
+// checkEditedHold checks that the rules that asked allow the edits of a held state.
+func (dc *Decider) checkEditedHold(request Request, w *submission, asked desk.Request) error {
+	if w.interrupt.Kind != holdKind || asked.Subject.Policy == "" || string(w.value) == "null" {
+		return nil
+	}
+	shown, err := dc.store.Data(w.interrupt)
+	if err != nil {
+		return err
+	}
+	if err = asked.Requirement.CheckEditable(shown, w.value); errors.Is(err, desk.ErrInvalidEdit) {
+		err = toRefusedError(w.interrupt, &desk.RefusedError{Command: desk.CommandRespond, Actor: request.Actor, Err: err})
 	}
 	return err
 }
@@ -280,9 +301,11 @@ func (w submission) toAct(request Request) desk.Command {
 }
 
 // toStoreAnswer returns the answer that the run gets when this vote settles its request.
-func (dc *Decider) toStoreAnswer(w submission, final desk.Decision) (store.Answer, error) {
+func (dc *Decider) toStoreAnswer(w submission, decided desk.Request) (store.Answer, error) {
+	final := *decided.Decision
 	answer := store.Answer{Interrupt: w.Interrupt}
-	said := fermata.Decision{By: strings.Join(final.By, ", "), Reason: final.Reason}
+	by := fermata.Attestation{By: strings.Join(final.By, ", "), Auth: string(docs.WeakestAuth(decided))}
+	said := fermata.Decision{By: by.By, Auth: by.Auth, Reason: final.Reason}
 	value := final.Value
 	var err error
 	switch final.Outcome {
@@ -296,6 +319,7 @@ func (dc *Decider) toStoreAnswer(w submission, final desk.Decision) (store.Answe
 		value, err = json.Marshal(said)
 	case desk.OutcomeAnswered:
 		answer.Verdict = store.VerdictAnswer
+		value, err = by.Write(docs.AttestedFields(w.interrupt.Kind), value)
 	default:
 		return answer, fmt.Errorf("executor: %s is not an answer", final.Outcome)
 	}

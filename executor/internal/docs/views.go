@@ -48,13 +48,20 @@ func (ds *Docs) ToRequestView(a store.InboxItem) (q RequestView, err error) {
 	if q.Data, err = ds.Store.Data(a.Interrupt); err != nil {
 		return q, err
 	}
-	if q.Answer, err = ds.Store.Answer(a.Interrupt); err != nil || a.Request == nil {
+	if q.Answer, err = ds.Store.Answer(a.Interrupt); err != nil {
 		return q, err
 	}
-	known, err := ds.DecodeRequest(*a.Request)
-	if err != nil {
-		return q, err
+	if a.Request != nil {
+		known, err := ds.DecodeRequest(*a.Request)
+		if err != nil {
+			return q, err
+		}
+		q.Request = &known.Request
 	}
-	q.Request = &known.Request
-	return q, nil
+	if a.State == store.InterruptDecided {
+		by := Attestation(a.Interrupt, q.Request)
+		q.DecidedBy = by.By
+		q.Answer, err = by.Write(AttestedFields(a.Kind), q.Answer)
+	}
+	return q, err
 }

@@ -3,11 +3,13 @@ package view
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/store"
@@ -138,6 +140,21 @@ func (r *Reader) ListSettled(ctx context.Context, account, after string, limit i
 	return list, next, nil
 }
 
+// attestation returns who decided an interrupt. The request of a decision that cannot be read does
+// not hide the decision.
+func (r *Reader) attestation(ctx context.Context, i store.Interrupt) (fermata.Attestation, error) {
+	paper, err := r.store.Document(ctx, i.Account, store.RequestDocument, i.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return fermata.Attestation{}, err
+	}
+	if err == nil {
+		if known, err := r.docs.DecodeRequest(paper); err == nil {
+			return docs.Attestation(i, &known.Request), nil
+		}
+	}
+	return docs.Attestation(i, nil), nil
+}
+
 // settledRequest reads the question that an event is about. It reports false if the run was deleted
 // meanwhile, or a policy decided.
 func (r *Reader) settledRequest(ctx context.Context, event store.Event) (SettledRequest, bool, error) {
@@ -158,8 +175,15 @@ func (r *Reader) settledRequest(ctx context.Context, event store.Event) (Settled
 			settled.Withdrawn, settled.At = true, event.At
 			return settled, i.State == store.InterruptWithdrawn, nil // or it was asked again since
 		}
+		by, err := r.attestation(ctx, i)
+		if err != nil {
+			return SettledRequest{}, false, err
+		}
 		settled.Answer, err = r.store.Answer(i)
-		settled.Expired, settled.Unreadable, settled.By, settled.At = i.Verdict == store.VerdictExpire, err != nil, i.DecidedBy, i.DecidedAt
+		if err == nil {
+			settled.Answer, err = by.Write(docs.AttestedFields(i.Kind), settled.Answer)
+		}
+		settled.Expired, settled.Unreadable, settled.By, settled.At = i.Verdict == store.VerdictExpire, err != nil, by.By, i.DecidedAt
 		return settled, true, nil
 	}
 	return SettledRequest{}, false, nil

@@ -178,7 +178,12 @@ func (w *Worker) callProvider(ctx context.Context, work *store.ClaimedRun, known
 // providerAnswer returns the answer to an interrupt, as the provider gets it.
 func (w *Worker) providerAnswer(ctx context.Context, i store.Interrupt) (answer provider.Answer, err error) {
 	//mutate:expiry-reaches-provider
-	answer = provider.Answer{InterruptID: ids.ProviderID(i.ID), Expired: i.Verdict == store.VerdictExpire, By: i.DecidedBy, At: i.DecidedAt}
+	answer = provider.Answer{InterruptID: ids.ProviderID(i.ID), Expired: i.Verdict == store.VerdictExpire}
+	by, err := w.attestation(ctx, i)
+	if err != nil {
+		return answer, err
+	}
+	answer.By, answer.At, answer.Auth, answer.Rule = by.By, by.At, by.Auth, by.Rule
 	since, err := w.requests.AnswerFromLedger(ctx, i)
 	if err != nil {
 		return answer, err
@@ -187,8 +192,23 @@ func (w *Worker) providerAnswer(ctx context.Context, i store.Interrupt) (answer 
 		answer.Data, answer.Expired = since, false
 		return answer, nil
 	}
-	answer.Data, err = w.store.Answer(i)
+	if answer.Data, err = w.store.Answer(i); err == nil {
+		answer.Data, err = by.Write(docs.AttestedFields(i.Kind), answer.Data)
+	}
 	return answer, err
+}
+
+// attestation returns who decided an interrupt. Of people, the request knows all whose votes
+// counted, and how they were authenticated.
+func (w *Worker) attestation(ctx context.Context, i store.Interrupt) (fermata.Attestation, error) {
+	if i.Source != store.SourcePerson {
+		return docs.Attestation(i, nil), nil
+	}
+	known, err := w.docs.Request(ctx, i.Account, i.ID)
+	if err != nil || known == nil {
+		return docs.Attestation(i, nil), err
+	}
+	return docs.Attestation(i, &known.Request), nil
 }
 
 // commitExecution ends the execution in the store: the outcome, the last changes of the state, and

@@ -1,0 +1,51 @@
+package docs
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/store"
+)
+
+// gateFields are the attested fields of a gate in a program that does not link package gate.
+var gateFields = map[string]string{"approvedBy": "by", "approvedAt": "at", "auth": "auth", "rule": "rule"}
+
+// AttestedFields returns the fields of an answer that the runtime writes: their roles by name.
+func AttestedFields(kind string) map[string]string {
+	if k, ok := fermata.LookupKind(kind); ok {
+		return k.AttestedFields()
+	}
+	if kind == GateKind {
+		return gateFields
+	}
+	return nil
+}
+
+// policyPrefix begins the name of a decision by a rule.
+const policyPrefix = "policy "
+
+// Attestation returns who decided an interrupt, when, and how they were authenticated. request is
+// the request of the interrupt, or nil.
+func Attestation(i store.Interrupt, request *desk.Request) fermata.Attestation {
+	a := fermata.Attestation{By: i.DecidedBy, At: i.DecidedAt.UTC()}
+	switch {
+	case i.Source == store.SourcePolicy:
+		a.Rule, _ = strings.CutPrefix(i.DecidedBy, policyPrefix)
+	case i.Source == store.SourcePerson && request != nil && request.Decision != nil && len(request.Decision.By) > 0:
+		a.By, a.Auth = strings.Join(request.Decision.By, ", "), string(WeakestAuth(*request))
+	}
+	return a
+}
+
+// WeakestAuth returns the weakest authentication of the people who decided a request.
+func WeakestAuth(r desk.Request) (weakest desk.Auth) {
+	found := false
+	for _, v := range r.Votes {
+		if r.Decision != nil && slices.Contains(r.Decision.By, v.By) && (!found || !v.Auth.AtLeast(weakest)) {
+			weakest, found = v.Auth, true
+		}
+	}
+	return weakest
+}

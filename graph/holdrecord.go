@@ -1,0 +1,110 @@
+package graph
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/activation"
+)
+
+// HoldRecord says who released a hold. The runtime writes it: see [Graph.RecordHolds].
+type HoldRecord struct {
+	// Node is the node that the run was held at; When is "before" or "after".
+	Node string `json:"node"`
+	When string `json:"when"`
+	// By is who released the hold, At when, and Auth how they were authenticated. Rule is the rule
+	// that released it, if no person did. See [fermata.Attestation]. Without an attestation At is
+	// the time at which the run continued.
+	By   string    `json:"by,omitempty"`
+	At   time.Time `json:"at"`
+	Auth string    `json:"auth,omitempty"`
+	Rule string    `json:"rule,omitempty"`
+	// Edited reports that the answer changed the state.
+	Edited bool `json:"edited,omitempty"`
+}
+
+// recordHold appends the record of a released hold to the state. It changes the newest state, so
+// that parallel holds cannot conflict. The lock must be held.
+func (inst *instance) recordHold(t *task, r *activation.Record, edited bool) error {
+	if inst.flow.holdRecords == nil {
+		return nil
+	}
+	next, err := inst.flow.stateType.clone(inst.state)
+	if err != nil {
+		return inst.unsavable(err)
+	}
+	records := inst.flow.holdRecords(next)
+	if records == nil {
+		return fmt.Errorf("graph: %s: the function of RecordHolds returns nil", inst.flow.name)
+	}
+	record := HoldRecord{Node: inst.flow.nodes[t.node].name, When: holdBefore, By: r.Attestation.By, At: r.Attestation.At.UTC(), Auth: r.Attestation.Auth, Rule: r.Attestation.Rule, Edited: edited}
+	if t.status == taskHeldAfter {
+		record.When = holdAfter
+	}
+	if record.At.IsZero() {
+		record.At = inst.exec.Time().UTC()
+	}
+	*records = append(slices.Clip(*records), record)
+	changed, err := inst.editedFields(inst.state, next)
+	if err != nil {
+		return err
+	}
+	clear(inst.mergedFields)
+	return inst.applyUpdate(&stateUpdate{by: r.RelPath, base: inst.state, baseClock: inst.clock, result: next, changed: changed, version: inst.nextVersion()})
+}
+
+// sameHoldRecords returns an error if the edited state has other records of holds than the one that
+// was shown.
+func (fl *compiled) sameHoldRecords(shown, edited statePtr) error {
+	if fl.holdRecords == nil {
+		return nil
+	}
+	before, err := encodeHoldRecords(fl.holdRecords(shown))
+	if err != nil {
+		return err
+	}
+	after, err := encodeHoldRecords(fl.holdRecords(edited))
+	if err == nil && !bytes.Equal(before, after) {
+		err = fmt.Errorf("%w: the records of holds cannot be edited", fermata.ErrForgedIdentity)
+	}
+	return err
+}
+
+// encodeHoldRecords returns the JSON of the records. Missing ones are the same as an empty list.
+func encodeHoldRecords(records *[]HoldRecord) ([]byte, error) {
+	if records == nil || len(*records) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(*records)
+}
+
+// checkHoldRecords checks an edited state before the answer is saved.
+func (fl *compiled) checkHoldRecords(saved *checkpoint, frameAt string, place fermata.Address, answer []byte) error {
+	if len(place) > 1 {
+		inner, first, rest := fl.descend(place)
+		if inner == nil || len(rest) == 0 {
+			return nil // a graph that the node's own code runs checks it when the hold is released
+		}
+		return inner.checkHoldRecords(saved, activation.Join(frameAt, first), rest, answer)
+	}
+	if fl.holdRecords == nil || saved == nil || len(place) == 0 {
+		return nil
+	}
+	task := saved.at(activation.Join(frameAt, place.String())).task
+	if task == nil {
+		return nil
+	}
+	shown, err := fl.readState(saved, frameAt, task)
+	if err != nil {
+		return err
+	}
+	edited, err := decodeState(fl.stateType, answer)
+	if err != nil {
+		return err
+	}
+	return fl.sameHoldRecords(shown, edited)
+}

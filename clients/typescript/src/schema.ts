@@ -1223,7 +1223,7 @@ export interface components {
              * @description The problem code for programs; see the table of codes.
              * @enum {string}
              */
-            code: "bad_request" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "not_eligible" | "action_not_allowed" | "no_policy" | "rate_limited" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
+            code: "bad_request" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "no_policy" | "rate_limited" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
             /** @description The decision that was recorded first, if there is one. */
             decided?: components["schemas"]["PriorDecision"];
             /** @description An explanation for people. */

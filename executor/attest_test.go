@@ -34,14 +34,14 @@ type signed struct {
 	Said string    `json:"said"`
 }
 
-type verdict struct {
+type signedVerdict struct {
 	Good bool      `json:"good"`
 	By   string    `json:"by,omitempty" attest:"by"`
 	At   time.Time `json:"at,omitzero" attest:"at"`
 	Auth string    `json:"auth,omitempty" attest:"auth"`
 }
 
-var signedQuestion = fermata.NewKind[string, verdict]("signed-question")
+var signedQuestion = fermata.NewKind[string, signedVerdict]("signed-question")
 
 type heldState struct {
 	Table    string             `json:"table"`
@@ -68,7 +68,7 @@ func askEveryKind(ctx context.Context, s signed) (signed, error) {
 		d, err = gate.Kind.Ask(ctx, gate.Question{Gate: "g"})
 		s.By, s.At, s.Auth, s.Said = d.ApprovedBy, d.ApprovedAt, d.Auth, d.Feedback
 	case "question":
-		var d verdict
+		var d signedVerdict
 		d, err = signedQuestion.Ask(ctx, "good?")
 		s.By, s.At, s.Auth = d.By, d.At, d.Auth
 	case "tool-response":

@@ -129,7 +129,6 @@ func TestI13_AWrongSignalIsRefusedAndTheGateStaysShut(t *testing.T) {
 	for name, signal := range map[string]any{
 		"nothing":                         nil,
 		"a nil signal":                    (*gate.Signal)(nil),
-		"no time":                         gate.Signal{Approved: true},
 		"a bare true":                     true,
 		"a word":                          "approved",
 		"a decision of another kind":      fermata.Decision{Verb: fermata.VerbApprove, At: noon},

@@ -76,7 +76,7 @@ func TestRecordHolds_AnEditOfTheRecordsIsRejected(t *testing.T) {
 	if _, bad := errors.AsType[*fermata.AnswerError](err); !bad || !errors.Is(err, fermata.ErrForgedIdentity) {
 		t.Fatalf("a forged record: %v", err)
 	}
-	_, err = flow.Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(id, json.RawMessage(`{"table":"users","releases":[]}`)))
+	_, err = flow.Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(id, json.RawMessage(`{"table":"users","releases":null}`)))
 	end, err := flow.Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(heldID(t, err), nil))
 	if err != nil || len(end.Releases) != 2 || end.Releases[0].By != "" || end.Releases[0].At.IsZero() || end.Releases[0].Edited {
 		t.Errorf("without an attestation: %+v, %v", end, err)

@@ -97,6 +97,10 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			s.chat("agent@acme", startDrop)
 			return s.call("approver@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/claim", `{}`)
 		}},
+		"identity_mismatch": {func(t *testing.T) *site { return openDeskSite(t) }, func(s *site) answer {
+			s.chat("agent@acme", startDrop)
+			return s.call("approver@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/decision", `{"resumeId":"1","answer":{"verb":"approve","by":"eve"}}`)
+		}},
 		"action_not_allowed": {plain, func(s *site) answer {
 			return s.call("approver@acme", "POST", "/api/v1/requests/"+first(s)+"/release", `{}`)
 		}},

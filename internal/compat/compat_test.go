@@ -71,6 +71,7 @@ func copyFiles(t *testing.T, from string) string {
 func replay(t *testing.T, w *world, names renames, list []exchange) {
 	t.Helper()
 	c := newComparer(names)
+	c.changes = currentChanges(t)
 	last := time.Time{}
 	for i, recorded := range list {
 		e := names.exchange(recorded)

@@ -11,7 +11,8 @@
 //	exchanges/stored/       HTTP requests and responses, in order, on a copy of fermata.db
 //
 // The tests send the recorded requests to the current server and compare the responses. Names that
-// change on purpose are listed in testdata/renames.tsv. Human-readable texts are not compared.
+// change on purpose are listed in testdata/renames.tsv, and members that are added, removed or have
+// another value on purpose in testdata/changes.tsv. Human-readable texts are not compared.
 // Any other difference fails the test.
 //
 // Values that differ from run to run are placeholders, e.g. "<id:1>" or "<time:+61s>" (seconds

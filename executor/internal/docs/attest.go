@@ -1,6 +1,8 @@
 package docs
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,7 +20,7 @@ func AttestedFields(kind string) map[string]string {
 		return k.AttestedFields()
 	}
 	if kind == GateKind {
-		return gateFields
+		return maps.Clone(gateFields)
 	}
 	return nil
 }
@@ -37,6 +39,16 @@ func Attestation(i store.Interrupt, request *desk.Request) fermata.Attestation {
 		a.By, a.Auth = strings.Join(request.Decision.By, ", "), string(WeakestAuth(*request))
 	}
 	return a
+}
+
+// Attest returns the answer to an interrupt with its attested fields. Without the request of a
+// person's decision only the time is written: the answer names the people already.
+func Attest(i store.Interrupt, request *desk.Request, answer json.RawMessage) (json.RawMessage, error) {
+	fields := AttestedFields(i.Kind)
+	if i.Source == store.SourcePerson && request == nil {
+		maps.DeleteFunc(fields, func(_, role string) bool { return role != "at" })
+	}
+	return Attestation(i, request).Write(fields, answer)
 }
 
 // WeakestAuth returns the weakest authentication of the people who decided a request.

@@ -58,10 +58,15 @@ func (ds *Docs) ToRequestView(a store.InboxItem) (q RequestView, err error) {
 		}
 		q.Request = &known.Request
 	}
-	if a.State == store.InterruptDecided {
-		by := Attestation(a.Interrupt, q.Request)
-		q.DecidedBy = by.By
-		q.Answer, err = by.Write(AttestedFields(a.Kind), q.Answer)
+	return q, q.Attest(q.Request)
+}
+
+// Attest names the people who decided, in the view and in the answer. request is the request, or
+// nil if it is not known.
+func (q *RequestView) Attest(request *desk.Request) (err error) {
+	if q.State == store.InterruptDecided {
+		q.DecidedBy = Attestation(q.Interrupt, request).By
+		q.Answer, err = Attest(q.Interrupt, request, q.Answer)
 	}
-	return q, err
+	return err
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/store"
@@ -140,19 +140,20 @@ func (r *Reader) ListSettled(ctx context.Context, account, after string, limit i
 	return list, next, nil
 }
 
-// attestation returns who decided an interrupt. The request of a decision that cannot be read does
-// not hide the decision.
-func (r *Reader) attestation(ctx context.Context, i store.Interrupt) (fermata.Attestation, error) {
+// readableRequest returns the request of an interrupt, or nil if there is none that can be read.
+func (r *Reader) readableRequest(ctx context.Context, i store.Interrupt) (*desk.Request, error) {
 	paper, err := r.store.Document(ctx, i.Account, store.RequestDocument, i.ID)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return fermata.Attestation{}, err
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
 	}
-	if err == nil {
-		if known, err := r.docs.DecodeRequest(paper); err == nil {
-			return docs.Attestation(i, &known.Request), nil
-		}
+	if err != nil {
+		return nil, err
 	}
-	return docs.Attestation(i, nil), nil
+	known, err := r.docs.DecodeRequest(paper)
+	if err != nil {
+		return nil, nil
+	}
+	return &known.Request, nil
 }
 
 // settledRequest reads the question that an event is about. It reports false if the run was deleted
@@ -175,15 +176,14 @@ func (r *Reader) settledRequest(ctx context.Context, event store.Event) (Settled
 			settled.Withdrawn, settled.At = true, event.At
 			return settled, i.State == store.InterruptWithdrawn, nil // or it was asked again since
 		}
-		by, err := r.attestation(ctx, i)
+		request, err := r.readableRequest(ctx, i)
 		if err != nil {
 			return SettledRequest{}, false, err
 		}
-		settled.Answer, err = r.store.Answer(i)
-		if err == nil {
-			settled.Answer, err = by.Write(docs.AttestedFields(i.Kind), settled.Answer)
+		if settled.Answer, err = r.store.Answer(i); err == nil {
+			settled.Answer, err = docs.Attest(i, request, settled.Answer)
 		}
-		settled.Expired, settled.Unreadable, settled.By, settled.At = i.Verdict == store.VerdictExpire, err != nil, by.By, i.DecidedAt
+		settled.Expired, settled.Unreadable, settled.By, settled.At = i.Verdict == store.VerdictExpire, err != nil, docs.Attestation(i, request).By, i.DecidedAt
 		return settled, true, nil
 	}
 	return SettledRequest{}, false, nil

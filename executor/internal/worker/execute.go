@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/auditrec"
 	"github.com/fermata-go/fermata/executor/internal/await"
 	"github.com/fermata-go/fermata/executor/internal/background"
@@ -179,10 +180,11 @@ func (w *Worker) callProvider(ctx context.Context, work *store.ClaimedRun, known
 func (w *Worker) providerAnswer(ctx context.Context, i store.Interrupt) (answer provider.Answer, err error) {
 	//mutate:expiry-reaches-provider
 	answer = provider.Answer{InterruptID: ids.ProviderID(i.ID), Expired: i.Verdict == store.VerdictExpire}
-	by, err := w.attestation(ctx, i)
+	request, err := w.decidedRequest(ctx, i)
 	if err != nil {
 		return answer, err
 	}
+	by := docs.Attestation(i, request)
 	answer.By, answer.At, answer.Auth, answer.Rule = by.By, by.At, by.Auth, by.Rule
 	since, err := w.requests.AnswerFromLedger(ctx, i)
 	if err != nil {
@@ -193,22 +195,22 @@ func (w *Worker) providerAnswer(ctx context.Context, i store.Interrupt) (answer 
 		return answer, nil
 	}
 	if answer.Data, err = w.store.Answer(i); err == nil {
-		answer.Data, err = by.Write(docs.AttestedFields(i.Kind), answer.Data)
+		answer.Data, err = docs.Attest(i, request, answer.Data)
 	}
 	return answer, err
 }
 
-// attestation returns who decided an interrupt. Of people, the request knows all whose votes
-// counted, and how they were authenticated.
-func (w *Worker) attestation(ctx context.Context, i store.Interrupt) (fermata.Attestation, error) {
+// decidedRequest returns the request that people decided: it knows all whose votes counted, and how
+// they were authenticated. It is nil if nobody decided.
+func (w *Worker) decidedRequest(ctx context.Context, i store.Interrupt) (*desk.Request, error) {
 	if i.Source != store.SourcePerson {
-		return docs.Attestation(i, nil), nil
+		return nil, nil
 	}
 	known, err := w.docs.Request(ctx, i.Account, i.ID)
 	if err != nil || known == nil {
-		return docs.Attestation(i, nil), err
+		return nil, err
 	}
-	return docs.Attestation(i, &known.Request), nil
+	return &known.Request, nil
 }
 
 // commitExecution ends the execution in the store: the outcome, the last changes of the state, and

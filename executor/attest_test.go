@@ -32,6 +32,7 @@ type signed struct {
 	At   time.Time `json:"at"`
 	Auth string    `json:"auth"`
 	Said string    `json:"said"`
+	Rule string    `json:"rule"`
 }
 
 type signedVerdict struct {
@@ -66,7 +67,7 @@ func askEveryKind(ctx context.Context, s signed) (signed, error) {
 	case "gate":
 		var d gate.Signal
 		d, err = gate.Kind.Ask(ctx, gate.Question{Gate: "g"})
-		s.By, s.At, s.Auth, s.Said = d.ApprovedBy, d.ApprovedAt, d.Auth, d.Feedback
+		s.By, s.At, s.Auth, s.Rule, s.Said = d.ApprovedBy, d.ApprovedAt, d.Auth, d.Rule, d.Feedback
 	case "question":
 		var d signedVerdict
 		d, err = signedQuestion.Ask(ctx, "good?")
@@ -88,7 +89,7 @@ func askEveryKind(ctx context.Context, s signed) (signed, error) {
 }
 
 // attestingExecutor has a graph for every kind, a graph with a hold, and external requests.
-func attestingExecutor(t *testing.T, s store.Store) *executor.Executor {
+func attestingExecutor(t *testing.T, s store.Store, also ...func(*executor.Config)) *executor.Executor {
 	t.Helper()
 	ask := graph.New[signed]("ask")
 	ask.Node("only", askEveryKind)
@@ -116,7 +117,12 @@ func attestingExecutor(t *testing.T, s store.Store) *executor.Executor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return executorOf(t, s, p, func(c *executor.Config) { c.Providers = append(c.Providers, provider.Provider(others)) })
+	return executorOf(t, s, p, func(c *executor.Config) {
+		c.Providers = append(c.Providers, provider.Provider(others))
+		for _, change := range also {
+			change(c)
+		}
+	})
 }
 
 // settled returns who settled a request, and when, according to the audit log.
@@ -316,4 +322,74 @@ func TestAttest_QuorumNamesAllWhoDecided(t *testing.T) {
 func TestAttest_InputWithRecordsOfHoldsIsRejected(t *testing.T) {
 	e := attestingExecutor(t, memory.NewStore(nil))
 	failedWith(t, began(t, e, "k", "inproc:hold", `{"table":"users","releases":[{"node":"drop","when":"before","by":"eve","at":"1999-01-01T00:00:00Z"}]}`), "invalid_input")
+}
+
+// A rule that approves is named like a person.
+func TestAttest_RuleThatDecidesIsRecorded(t *testing.T) {
+	e := attestingExecutor(t, memory.NewStore(nil), withRules(t, `
+default: ask
+defaults: {ask: {groups: [{from: [anyone]}], deadline: 1h}}
+rules:
+- id: calm
+  when: req.kind in ["hold", "approval-gate", "approval"]
+  then: allow
+`))
+	for key, input := range map[string][2]string{
+		"hold": {"inproc:hold", `{"table":"users"}`}, "gate": {"inproc:ask", `{"ask":"gate"}`}, "external": {"external:request", `{"kind":"approval","data":{"action":"drop","args":{}}}`},
+	} {
+		done := completed(t, began(t, e, key, input[0], input[1]))
+		var out struct {
+			signed
+			Releases []graph.HoldRecord `json:"releases"`
+		}
+		if err := json.Unmarshal(done.Output, &out); err != nil {
+			t.Fatal(err)
+		}
+		if len(out.Releases) == 1 {
+			out.By, out.At, out.Rule = out.Releases[0].By, out.Releases[0].At, out.Releases[0].Rule
+		}
+		if out.By != "policy calm" || out.At.IsZero() || out.Rule != "calm" || out.Auth != "" {
+			t.Errorf("%s: %s", key, done.Output)
+		}
+	}
+}
+
+// With a policy only the editable fields of a held state can be changed.
+func TestAttest_HoldIsEditedWithinThePolicy(t *testing.T) {
+	for _, test := range []struct {
+		editable, answer string
+		allowed          bool
+	}{
+		{`[/table]`, `{"table":"old","releases":null}`, true},
+		{`[/table]`, `null`, true},
+		{`[/other]`, `{"table":"old","releases":null}`, false},
+		{`[/other]`, `{"table":"users","releases":null}`, true},
+		{`[]`, `{"table":"old","releases":null}`, false},
+	} {
+		s := memory.NewStore(nil)
+		e := attestingExecutor(t, s, withRules(t, `
+default: ask
+defaults: {ask: {groups: [{from: [anyone]}], deadline: 1h}}
+rules:
+- id: held
+  when: req.kind == "hold"
+  then: ask
+  ask: {groups: [{from: [anyone]}], deadline: 1h, editable: `+test.editable+`}
+`))
+		id := waits(t, began(t, e, "k", "inproc:hold", `{"table":"users"}`)).Interrupts[0].ID
+		request := word("ann", "k", "r", id, test.answer)
+		request.Auth, request.Via = desk.AuthSSO, "test"
+		_, err := e.Run(t.Context(), request)
+		lines := refusals(t, s)
+		if test.allowed && (err != nil || len(lines) > 0) {
+			t.Errorf("%s with %s: %v, %q", test.answer, test.editable, err, lines)
+		}
+		if bad, ok := errors.AsType[*fermata.AnswerError](err); !test.allowed && (!ok || !errors.Is(bad.Err, desk.ErrInvalidEdit) || len(lines) != 1 || lines[0] != "ann respond bad_answer") {
+			t.Errorf("%s with %s: %v, %q", test.answer, test.editable, err, lines)
+		}
+	}
+}
+
+func withRules(t *testing.T, rules string) func(*executor.Config) {
+	return func(c *executor.Config) { c.Desk.Policy = loadRules(t, rules) }
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor/internal/docs"
@@ -99,21 +98,17 @@ func (w *Worker) canAnswerByRule(p provider.Provider, q provider.Interrupt) bool
 
 // answerByRule returns the approval of an interrupt as its provider accepts it.
 func answerByRule(ctx context.Context, p provider.Provider, run provider.Run, q provider.Interrupt, allowed govern.AnswerByRule) (provider.Answer, error) {
-	answer := provider.Answer{InterruptID: ids.ProviderID(q.ID), By: allowed.By, At: allowed.At}
-	var value any // a hold continues with the state as it is
+	answer := provider.Answer{InterruptID: ids.ProviderID(q.ID), By: allowed.By, At: allowed.At, Rule: allowed.Rule}
+	value := json.RawMessage("null") // a hold continues with the state as it is
 	switch q.Kind {
 	case fermata.Approval.Name():
-		value = fermata.Decision{Verb: fermata.VerbApprove, By: allowed.By, At: allowed.At}
+		value = json.RawMessage(`{"verb":"approve"}`)
 	case docs.GateKind:
-		value = struct {
-			Approved   bool      `json:"approved"`
-			ApprovedAt time.Time `json:"approvedAt"`
-			ApprovedBy string    `json:"approvedBy"`
-		}{true, allowed.At, allowed.By}
+		value = json.RawMessage(`{"approved":true}`)
 	}
-	data, err := json.Marshal(value)
+	data, err := p.CheckAnswer(ctx, run, answer.InterruptID, value)
 	if err == nil {
-		answer.Data, err = p.CheckAnswer(ctx, run, answer.InterruptID, data)
+		answer.Data, err = answer.Attestation().Write(docs.AttestedFields(q.Kind), data)
 	}
 	return answer, err
 }

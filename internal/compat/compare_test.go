@@ -211,7 +211,7 @@ func (c *comparer) list(path []string, want, got []any) {
 // list as it is if there is no such order.
 func (c *comparer) arrange(path []string, want, got []any) []any {
 	rest, arranged := slices.Clone(got), []any{}
-	trial := &comparer{texts: c.texts, measured: c.measured, unordered: c.unordered, values: maps.Clone(c.values)}
+	trial := &comparer{texts: c.texts, measured: c.measured, unordered: c.unordered, changes: c.changes, values: maps.Clone(c.values)}
 	for _, element := range want {
 		i := slices.IndexFunc(rest, func(candidate any) bool {
 			before := maps.Clone(trial.values)

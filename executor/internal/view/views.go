@@ -50,6 +50,10 @@ func (r *Reader) GetRun(ctx context.Context, account, stateKey string) (RunView,
 			doc, err := r.docs.DecodeRequest(paper)
 			if q.Unreadable = err != nil; err == nil {
 				q.Request = &doc.Request
+				err = q.Attest(q.Request)
+			}
+			if err != nil && !q.Unreadable {
+				return RunView{}, err
 			}
 		}
 		view.Interrupts = append(view.Interrupts, q)

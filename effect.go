@@ -226,7 +226,7 @@ func (e *effect[T, R]) ledger() Ledger {
 
 func (e *effect[T, R]) intent(entry *effectEntry) Intent {
 	a := &e.approved
-	intent := Intent{InterruptID: a.interruptID, Attempt: entry.Attempt, Digest: entry.Digest, Key: entry.Key, Idempotent: entry.Idempotent}
+	intent := Intent{InterruptID: a.interruptID, Attempt: entry.Attempt, Action: a.action, Digest: entry.Digest, Key: entry.Key, Idempotent: entry.Idempotent}
 	if a.interruptID == "" {
 		intent.InterruptID = a.id
 		intent.Allowed = &AllowedAction{Address: a.address, By: a.by, PolicyDigest: a.policyDigest, Request: ApprovalRequest{Action: a.action, Args: a.raw, Digest: a.digest}}

@@ -23,8 +23,9 @@ type Intent struct {
 	// InterruptID is the interrupt that was answered with approve. Attempt counts from 1.
 	InterruptID string
 	Attempt     int
-	// Digest identifies the action with its arguments. Key is the idempotency key at the target.
-	Digest, Key string
+	// Action is the name of the action. Digest identifies the action with its arguments. Key is the
+	// idempotency key at the target.
+	Action, Digest, Key string
 	// Idempotent reports that the target ignores a second call with the same key.
 	Idempotent bool
 	// Allowed is set if a policy allowed the action without asking a person. InterruptID then does

@@ -78,9 +78,10 @@ type Decision struct {
 
 // Decide is the body of a decision.
 type Decide struct {
-	ResumeID string          `json:"resumeId" minLength:"1" maxLength:"512" doc:"Chosen by the caller. The same decision with the same id is applied once."`
-	Answer   json.RawMessage `json:"answer" doc:"The answer, as defined by answerSchema of the request."`
-	Shown    string          `json:"shown,omitempty" maxLength:"128" doc:"The digest of what was shown. If the request has changed, the decision is rejected."`
+	ResumeID  string          `json:"resumeId" minLength:"1" maxLength:"512" doc:"Chosen by the caller. The same decision with the same id is applied once."`
+	Answer    json.RawMessage `json:"answer" doc:"The answer, as defined by answerSchema of the request."`
+	Shown     string          `json:"shown,omitempty" maxLength:"128" doc:"The digest of what was shown. If the request has changed, the decision is rejected."`
+	Rendering string          `json:"rendering,omitempty" maxLength:"128" doc:"The hash of the recorded rendering (POST …/view) that the decision is based on. If the request has no such rendering, or has changed since, the decision is rejected."`
 }
 
 // CreateRequest creates a request of an external agent.

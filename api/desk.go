@@ -3,32 +3,35 @@ package api
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/ident"
 )
 
 // Activity is what people did with a request.
 type Activity struct {
-	Revision         int64           `json:"revision" doc:"Number of changes."`
-	State            string          `json:"state" enum:"open,answered,expired,withdrawn"`
-	Summary          string          `json:"summary" doc:"The current state in one line."`
-	Progress         string          `json:"progress,omitempty" doc:"Votes so far and votes that are still needed."`
-	IneligibleReason string          `json:"ineligibleReason,omitempty" doc:"Why the caller may not decide this request. Omitted if they may."`
-	Verbs            []string        `json:"verbs" doc:"The verbs that are allowed. It omits approve if the caller may do everything except approve."`
-	Requirements     []Requirement   `json:"requirements"`
-	MinAuth          string          `json:"minAuth,omitempty" doc:"The minimum authentication strength of an approver."`
-	Action           string          `json:"action,omitempty"`
-	Risk             int             `json:"risk,omitempty"`
-	Requester        string          `json:"requester,omitempty"`
-	Policy           string          `json:"policy,omitempty" doc:"The digest of the policy that requires the approval."`
-	Rules            []string        `json:"rules,omitempty"`
-	Reason           string          `json:"reason,omitempty"`
-	Route            string          `json:"route"`
-	Claim            *Stamp          `json:"claim,omitempty" doc:"The person who claimed the request, and when."`
-	SnoozedUntil     *time.Time      `json:"snoozedUntil,omitempty"`
-	Edit             *Edit           `json:"edit,omitempty" doc:"Edited arguments that replace the requested ones."`
-	Votes            []Vote          `json:"votes,omitempty"`
-	Comments         []Note          `json:"comments,omitempty"`
-	Clarifications   []Clarification `json:"clarifications,omitempty" doc:"Clarification requests to the requester and their replies."`
-	History          []HistoryEntry  `json:"history,omitempty" doc:"The history, oldest first."`
+	Revision         int64               `json:"revision" doc:"Number of changes."`
+	State            string              `json:"state" enum:"open,answered,expired,withdrawn"`
+	Summary          string              `json:"summary" doc:"The current state in one line."`
+	Progress         string              `json:"progress,omitempty" doc:"Votes so far and votes that are still needed."`
+	IneligibleReason string              `json:"ineligibleReason,omitempty" doc:"Why the caller may not decide this request. Omitted if they may."`
+	Verbs            []string            `json:"verbs" doc:"The verbs that are allowed. It omits approve if the caller may do everything except approve."`
+	Requirements     []Requirement       `json:"requirements"`
+	MinAuth          string              `json:"minAuth,omitempty" doc:"The minimum authentication strength of an approver."`
+	Action           string              `json:"action,omitempty"`
+	Risk             int                 `json:"risk,omitempty"`
+	Requester        string              `json:"requester,omitempty"`
+	Policy           string              `json:"policy,omitempty" doc:"The digest of the policy that requires the approval."`
+	Rules            []string            `json:"rules,omitempty"`
+	Reason           string              `json:"reason,omitempty"`
+	Route            string              `json:"route"`
+	Claim            *Stamp              `json:"claim,omitempty" doc:"The person who claimed the request, and when."`
+	SnoozedUntil     *time.Time          `json:"snoozedUntil,omitempty"`
+	Edit             *Edit               `json:"edit,omitempty" doc:"Edited arguments that replace the requested ones."`
+	Votes            []Vote              `json:"votes,omitempty"`
+	Comments         []Note              `json:"comments,omitempty"`
+	Clarifications   []Clarification     `json:"clarifications,omitempty" doc:"Clarification requests to the requester and their replies."`
+	Renderings       []RecordedRendering `json:"renderings,omitempty" doc:"What was put on people's screens, as their clients reported it: the latest of each person."`
+	History          []HistoryEntry      `json:"history,omitempty" doc:"The history, oldest first."`
 }
 
 // Requirement is how many people of some groups must approve.
@@ -84,6 +87,25 @@ type RequestAction struct {
 	Until         *time.Time `json:"until,omitempty" doc:"With snooze and extend: the end time."`
 	Clarification int        `json:"question,omitempty" minimum:"1" doc:"With reply: the number of the clarification request, from 1. Required."`
 	Shown         string     `json:"shown,omitempty" maxLength:"512" doc:"With view: the digest of what was shown. If the request has changed since, it does not count as viewed."`
+	Rendering     *Rendering `json:"rendering,omitempty" doc:"With view: what was put on the screen. It needs shown."`
+}
+
+// Rendering is what a channel put on a person's screen.
+type Rendering struct {
+	Hash     string `json:"hash" maxLength:"128" doc:"sha256: and the SHA-256, in hex, of exactly the text on the screen: UTF-8, with a newline between lines, without styles and control sequences."`
+	Channel  string `json:"channel" maxLength:"50" doc:"Where it was shown, for example terminal."`
+	Template string `json:"template" maxLength:"100" doc:"What rendered it: a name, @ and a version."`
+	Clipped  bool   `json:"clipped,omitempty" doc:"A part of the text was folded, or was not on the screen yet."`
+}
+
+// RenderingHash returns the hash of a text that was put on a screen.
+func RenderingHash(text string) string { return ident.TextHash(text) }
+
+// RecordedRendering is a rendering that the server has recorded.
+type RecordedRendering struct {
+	Stamp
+	Rendering
+	Shown string `json:"shown" doc:"The digest of the request that was rendered."`
 }
 
 // AnsweredRequest is a closed request: answered, expired or withdrawn.

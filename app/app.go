@@ -42,6 +42,9 @@ func Notify(deliver func(ctx context.Context, account string, notice desk.Notice
 	return func(p *program) { p.notify = deliver }
 }
 
+// channels are the channels of a server of this program: a custom function serves every target.
+func (p *program) channels() desk.Channels { return desk.Channels{All: p.notify != nil} }
+
 // program is the state shared by the commands.
 type program struct {
 	graphs []inproc.Graph

@@ -19,6 +19,7 @@ type auditCommands struct {
 	Sign        auditSign        `cmd:"" help:"Sign the current state of a log and print the checkpoint. Keep it out of reach of anyone who can write to the store."`
 	Checkpoints auditCheckpoints `cmd:"" help:"Fetch the signed checkpoints of a server, to keep them out of reach of its operators."`
 	Prove       auditProve       `cmd:"" help:"Write a proof that a record is in the log."`
+	Trail       auditTrail       `cmd:"" help:"Show what was proposed, approved and executed, as the log has it. Exit code 8 if something else was executed than was approved."`
 	Check       auditCheck       `cmd:"" help:"Check a proof with the public key only."`
 	Export      auditExport      `cmd:"" help:"Export a log, to be verified elsewhere."`
 	Reconcile   auditReconcile   `cmd:"" help:"Reconcile the log with runs and effects. Exit code 8 if there are findings."`
@@ -187,7 +188,10 @@ func (c *auditProve) Run(ctx context.Context, p *program) error {
 				return err
 			}
 		}
-		_, err = audit.Prove(ctx, log, c.Account, seq, trust, p.out)
+		proof, err := audit.Prove(ctx, log, c.Account, seq, trust, p.out)
+		if err == nil { // the proof itself is for programs
+			fmt.Fprint(p.err, audit.DescribeDecision([]byte(proof.Record)))
+		}
 		return err
 	})
 }

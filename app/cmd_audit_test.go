@@ -44,8 +44,11 @@ func TestAudit_VerifyProveAndExport(t *testing.T) {
 	if err := os.WriteFile(proof, []byte(audit(0, append([]string{"prove", "memo-1", "--pub", pub}, at...)...)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := audit(0, "check", proof, "--pub", pub); !strings.Contains(out, "request.decided") {
+	if out := audit(0, "check", proof, "--pub", pub); !strings.Contains(out, "request.decided") || !strings.Contains(out, `Decision: respond by "ann"`) {
 		t.Errorf("%s", out)
+	}
+	if _, _, errs := call(t, append([]string{"audit", "prove", "memo-1", "--pub", pub}, at...)...); !strings.Contains(errs, "What was on the screen was not recorded.") {
+		t.Errorf("%s", errs)
 	}
 	// nothing can be proved without a key
 	for _, args := range [][]string{append([]string{"prove", "memo-1"}, at...), {"check", proof}} {

@@ -95,8 +95,27 @@ func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Req
 			return err
 		}
 	}
-	outcome, err := to.Decide(ctx, c.ID, api.Decide{ResumeID: c.ResumeID, Answer: data, Shown: c.Shown})
+	rendering, err := lastRendering(ctx, to, r, c.Shown)
+	if err != nil {
+		return err
+	}
+	outcome, err := to.Decide(ctx, c.ID, api.Decide{ResumeID: c.ResumeID, Answer: data, Shown: c.Shown, Rendering: rendering})
 	return p.printOutcome(outcome, err)
+}
+
+// lastRendering returns the hash of what fermata show printed last for this person, if it was the
+// version that is decided.
+func lastRendering(ctx context.Context, to *client.Client, r api.Request, shown string) (hash string, err error) {
+	if r.Activity == nil || len(r.Activity.Renderings) == 0 {
+		return "", nil
+	}
+	me, err := to.Me(ctx)
+	for _, seen := range r.Activity.Renderings {
+		if seen.By == me.Principal && seen.Shown == shown && seen.Template == showTemplate {
+			hash = seen.Hash
+		}
+	}
+	return hash, err
 }
 
 // checkViewed returns an error if another person has edited the request since the person viewed it,

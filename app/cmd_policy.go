@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/policy/cases"
@@ -175,7 +176,7 @@ func (c *policyLint) environment() (env policy.LintContext, err error) {
 	if c.Routes == "" {
 		return env, nil
 	}
-	routes, err := readRoutes(c.Routes)
+	routes, err := readRoutes(c.Routes, desk.Channels{All: true})
 	if err != nil {
 		return env, &fileError{err}
 	}

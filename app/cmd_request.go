@@ -212,15 +212,23 @@ func (c *abandonCommand) Run(ctx context.Context, p *program) error {
 	return c.apply(ctx, p, client.ActionAbandon, api.RequestAction{Text: c.Reason})
 }
 
-// markViewed tells the server that a person sees a request. That stops reminders, and a decision
-// without a view is flagged in analytics. Programs with --json do not report views. Errors are
-// ignored.
-func (p *program) markViewed(ctx context.Context, to *client.Client, r api.Request) {
+// The rendering of fermata show. Count up the version if the same request is rendered differently.
+const (
+	showChannel  = "terminal"
+	showTemplate = "show@1"
+)
+
+// markViewed tells the server that a person sees a request, and the text that was printed. That
+// stops reminders, and a decision without a view is flagged in analytics. Programs with --json do
+// not report views. Errors are ignored.
+func (p *program) markViewed(ctx context.Context, to *client.Client, r api.Request, text string) {
 	if p.json || r.Activity == nil || r.Activity.State != string(desk.StateOpen) || r.Activity.IneligibleReason != "" {
 		return
 	}
 	// views of read-only roles do not count
-	_, _ = to.Act(ctx, r.ID, client.ActionView, api.RequestAction{Shown: r.Shown})
+	_, _ = to.Act(ctx, r.ID, client.ActionView, api.RequestAction{
+		Shown: r.Shown, Rendering: &api.Rendering{Hash: desk.RenderingHash(text), Channel: showChannel, Template: showTemplate},
+	})
 }
 
 // printActivity prints what people did with a request, and which verbs are allowed. It prints

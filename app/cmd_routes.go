@@ -16,12 +16,15 @@ type routesCommands struct {
 }
 
 // loadRoutes reads a routes file in its order.
-func loadRoutes(file string) ([]desk.Route, error) {
+func loadRoutes(file string, channels desk.Channels) ([]desk.Route, error) {
 	text, err := readFile(file)
 	if err != nil {
 		return nil, err
 	}
 	routes, err := routefile.Parse(text)
+	if err == nil {
+		err = routefile.CheckTargets(text, routes, channels)
+	}
 	return routes, fileErrorIn(file, err)
 }
 
@@ -35,9 +38,10 @@ type routesReport struct {
 	Routes []desk.Route `json:"routes"`
 }
 
-// Run reads a file, and reports all errors at once.
+// Run reads a file, and reports all errors at once: also targets that a server of this program does
+// not serve.
 func (c *routesCheck) Run(p *program) error {
-	routes, err := loadRoutes(c.File)
+	routes, err := loadRoutes(c.File, p.channels())
 	if err != nil {
 		return err
 	}
@@ -75,7 +79,7 @@ func (c *routesSimulate) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	routes, err := loadRoutes(c.File)
+	routes, err := loadRoutes(c.File, desk.Channels{All: true})
 	if err != nil {
 		return err
 	}

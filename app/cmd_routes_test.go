@@ -1,9 +1,12 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/fermata-go/fermata/desk"
 )
 
 const twoRoutes = `
@@ -19,6 +22,7 @@ routes:
 func TestRoutes_Check(t *testing.T) {
 	writeFiles(t, map[string]string{
 		"routes.yaml": twoRoutes,
+		"inbox.yaml":  "routes:\n- name: night\n  steps: [{at: 0s, notify: [inbox, approvers]}, {at: 1h, remind: [\"group:dba\"]}, {at: 12h, expire: stale}]\n",
 		"bad.yaml":    "routes:\n- {name: a, steps: [{at: 0s, notify: [nowhere]}]}\n- {name: a, steps: [{at: 1h, expire: stale}, {at: 0s, notify: [inbox]}]}\n",
 	})
 	for _, c := range []struct {
@@ -26,7 +30,11 @@ func TestRoutes_Check(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"routes check routes.yaml", exitOK, []string{"day", "2 steps", "ends 12h after creation", "routes.yaml is valid"}},
+		{"routes check inbox.yaml", exitOK, []string{"night", "3 steps", "ends 12h after creation", "inbox.yaml is valid"}},
+		{"routes check routes.yaml", exitUsage, []string{
+			`routes.yaml: line 5: route "day": region: no channel of this server serves the target "slack:C0CH"; available: inbox, approvers, claimer, requester, group:…, user:…, role:… (in the inbox); page needs a channel`,
+			`line 8: route "night": step 2, page: no channel of this server serves the target "oncall:db"`,
+		}},
 		{"routes check bad.yaml", exitUsage, []string{"bad.yaml", `unknown target "nowhere"`, "defined twice", "sort the steps by time"}},
 		{"routes check none.yaml", exitUsage, []string{"none.yaml"}},
 		{"routes simulate routes.yaml day --at 2026-11-14T12:00:00Z --zone UTC", exitOK, []string{"day, created on Sat 2026-11-14 12:00 UTC", "Mon 2026-11-16 08:00 UTC  +44h", "notify  slack:C0CH"}},
@@ -54,5 +62,26 @@ func TestRoutesSimulate_UsesTheZone(t *testing.T) {
 	}
 	if got := plans[1].Plan[0].At.Format("15:04"); plans[1].Route != "night" || got != "14:00" {
 		t.Errorf("%s begins at %s", plans[1].Route, got)
+	}
+}
+
+// A program with its own channels serves every target.
+func TestRoutes_CheckWithChannels(t *testing.T) {
+	writeFiles(t, map[string]string{"routes.yaml": twoRoutes})
+	p := &program{out: new(strings.Builder), notify: func(context.Context, string, desk.Notice) error { return nil }}
+	if err := (&routesCheck{File: "routes.yaml"}).Run(p); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server does not start with a route that would reach nobody, and the check of its configuration
+// says so.
+func TestServe_RejectsTargetsWithoutAChannel(t *testing.T) {
+	writeFiles(t, map[string]string{"routes.yaml": twoRoutes, "fermata.yaml": "store: {url: \"sqlite:f.db\"}\ndesk: {routesFile: routes.yaml}\n"})
+	for _, args := range [][]string{{"config", "check", "fermata.yaml"}, {"serve", "--config", "fermata.yaml"}} {
+		code, out, errOut := call(t, args...)
+		if code == exitOK || !strings.Contains(errOut, "desk.routesFile: routes.yaml: line 5: ") || !strings.Contains(errOut, `line 8: route "night": step 2, page: no channel of this server serves the target "oncall:db"`) {
+			t.Errorf("%s: %d %s%s", args[0], code, out, errOut)
+		}
 	}
 }

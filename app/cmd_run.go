@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -215,8 +216,13 @@ func (c *showCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	p.markViewed(ctx, to, r)
-	return p.print(r, func(w io.Writer) { printRequest(w, r) })
+	var screen bytes.Buffer
+	p.out = io.MultiWriter(p.out, &screen)
+	if err := p.print(r, func(w io.Writer) { printRequest(w, r) }); err != nil {
+		return err
+	}
+	p.markViewed(ctx, to, r, screen.String())
+	return nil
 }
 
 func printRequest(w io.Writer, r api.Request) {

@@ -115,7 +115,7 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	// In the executor's configuration 0 means the default; negative values mean no expiry and no
 	// save delay.
 	timeout, saveDelay := cmp.Or(c.Runs.Timeout, -1), cmp.Or(c.Runs.SaveDelay, -1)
-	files, sitting, err := openPolicyFiles(context.Background(), c.Desk)
+	files, sitting, err := openPolicyFiles(context.Background(), c.Desk, p.channels())
 	if err != nil {
 		return err
 	}

@@ -257,6 +257,11 @@ Example:
 
   fermata audit prove int_… --account acme --pub audit.pub > proof.json`,
 
+	"audit trail": `Examples:
+
+  fermata audit trail int_… --account acme
+  fermata audit trail article-7 --account acme --json`,
+
 	"audit check": `Example:
 
   fermata audit check proof.json --pub audit.pub`,

@@ -105,7 +105,7 @@ func parseGroups(text []byte) (desk.StaticDirectory, error) {
 }
 
 // openPolicyFiles reads the files. If one cannot be used, the server does not start.
-func openPolicyFiles(ctx context.Context, c config.Desk) (*policyFiles, executor.DeskConfig, error) {
+func openPolicyFiles(ctx context.Context, c config.Desk, channels desk.Channels) (*policyFiles, executor.DeskConfig, error) {
 	f := &policyFiles{settings: c, groups: &groupsFile{file: c.GroupsFile}}
 	if err := f.groups.load(); err != nil {
 		return nil, executor.DeskConfig{}, fmt.Errorf("desk.groupsFile: %w", err)
@@ -119,7 +119,7 @@ func openPolicyFiles(ctx context.Context, c config.Desk) (*policyFiles, executor
 		}
 	}
 	if c.RoutesFile != "" {
-		if d.Routes, err = readRoutes(c.RoutesFile); err != nil {
+		if d.Routes, err = readRoutes(c.RoutesFile, channels); err != nil {
 			return nil, d, fmt.Errorf("desk.routesFile: %w", err)
 		}
 	}
@@ -139,12 +139,16 @@ func openPolicyFiles(ctx context.Context, c config.Desk) (*policyFiles, executor
 	return f, d, nil
 }
 
-func readRoutes(file string) (map[string]desk.Route, error) {
+// readRoutes reads the routes of a server that has these channels.
+func readRoutes(file string, channels desk.Channels) (map[string]desk.Route, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	list, err := routefile.Parse(text)
+	if err == nil {
+		err = routefile.CheckTargets(text, list, channels)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

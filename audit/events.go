@@ -13,7 +13,8 @@ type (
 		Deadline Timestamp    `json:"deadline,omitzero"`
 	}
 
-	// RequestDelivered records the delivery of one copy of a request to a channel.
+	// RequestDelivered records the delivery of a request to a target for the first time, or a
+	// notice that could not be delivered. Copy, Rendered and Clipped are not written.
 	RequestDelivered struct {
 		Surface  string        `json:"surface"`
 		Copy     string        `json:"copy"`
@@ -32,6 +33,11 @@ type (
 	// RequestRevealed records that a person saw masked values: Fields are their JSON pointers.
 	RequestRevealed struct {
 		Fields []string `json:"fields"`
+	}
+
+	// RequestRendered records what was put on a person's screen.
+	RequestRendered struct {
+		Shown Shown `json:"shown"`
 	}
 
 	// RequestClaimed records a claim.
@@ -79,13 +85,17 @@ type (
 	RequestDecided struct {
 		Verb Verb `json:"verb"`
 		// Settles reports that this vote closed the request. With a quorum, earlier votes do not.
-		Settles bool   `json:"settles"`
-		Action  Action `json:"action,omitzero"`
-		// Edited is the digest of the edited arguments. Action has the original ones.
-		Edited Digest `json:"edited,omitzero"`
-		Answer Digest `json:"answer,omitzero"`
-		Reason Digest `json:"reason,omitzero"`
-		Shown  Shown  `json:"shown"`
+		Settles bool `json:"settles"`
+		// Action is the proposed action. Edited is the digest of the action with edited
+		// arguments, if they were edited. Approved is one of the two, if this vote approved the
+		// action. Records of earlier versions have no Approved: there, Action is what the vote
+		// was for.
+		Action   Action `json:"action,omitzero"`
+		Edited   Digest `json:"edited,omitzero"`
+		Approved Digest `json:"approved,omitzero"`
+		Answer   Digest `json:"answer,omitzero"`
+		Reason   Digest `json:"reason,omitzero"`
+		Shown    Shown  `json:"shown"`
 		// Groups are the groups for which the vote counts. The actor was a member at that time.
 		Groups   []string `json:"groups,omitempty"`
 		Quorum   Quorum   `json:"quorum,omitzero"`
@@ -214,9 +224,10 @@ type (
 		Trace  Trace  `json:"trace,omitzero"`
 	}
 
-	// EffectEnded is the receipt.
+	// EffectEnded is the receipt. Records of earlier versions have no Action.
 	EffectEnded struct {
 		Number  int         `json:"number"`
+		Action  Action      `json:"action,omitzero"`
 		State   EffectState `json:"state"`
 		Receipt Digest      `json:"receipt,omitzero"`
 		Error   Digest      `json:"error,omitzero"`

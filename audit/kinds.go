@@ -22,6 +22,7 @@ func (RequestAsked) kind() Kind     { return "request.asked" }
 func (RequestDelivered) kind() Kind { return "request.delivered" }
 func (RequestViewed) kind() Kind    { return "request.viewed" }
 func (RequestRevealed) kind() Kind  { return "request.revealed" }
+func (RequestRendered) kind() Kind  { return "request.rendered" }
 func (RequestClaimed) kind() Kind   { return "request.claimed" }
 func (RequestReleased) kind() Kind  { return "request.released" }
 func (RequestEscalated) kind() Kind { return "request.escalated" }
@@ -56,7 +57,7 @@ func (LogSigned) kind() Kind        { return "audit.signed" }
 
 // bodyDecoders has the decoder of each kind.
 var bodyDecoders = decoderTable(
-	bodyDecoder[RequestAsked], bodyDecoder[RequestDelivered], bodyDecoder[RequestViewed], bodyDecoder[RequestClaimed], bodyDecoder[RequestRevealed], bodyDecoder[RequestReleased], bodyDecoder[RequestEscalated], bodyDecoder[RequestDelegated], bodyDecoder[RequestSnoozed],
+	bodyDecoder[RequestAsked], bodyDecoder[RequestDelivered], bodyDecoder[RequestViewed], bodyDecoder[RequestRendered], bodyDecoder[RequestClaimed], bodyDecoder[RequestRevealed], bodyDecoder[RequestReleased], bodyDecoder[RequestEscalated], bodyDecoder[RequestDelegated], bodyDecoder[RequestSnoozed],
 	bodyDecoder[RequestChanged], bodyDecoder[RequestCommented], bodyDecoder[RequestDecided], bodyDecoder[RequestRefused], bodyDecoder[RequestExpired], bodyDecoder[RequestWithdrawn], bodyDecoder[PolicyLoaded], bodyDecoder[PolicyDenied], bodyDecoder[PolicyAllowed], bodyDecoder[GrantMade],
 	bodyDecoder[GrantUsed], bodyDecoder[GrantRevoked], bodyDecoder[APIKeyMade], bodyDecoder[APIKeyRevoked], bodyDecoder[SessionBegun], bodyDecoder[SessionEnded], bodyDecoder[EffectBegun], bodyDecoder[EffectEnded], bodyDecoder[RunStarted], bodyDecoder[RunEnded], bodyDecoder[RunParked], bodyDecoder[RunRetried],
 	bodyDecoder[LogExported], bodyDecoder[PayloadsErased], bodyDecoder[LogVerified], bodyDecoder[LogSigned],

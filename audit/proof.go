@@ -94,8 +94,8 @@ func CheckProof(proof []byte, trust Trust, w io.Writer) (ProvenRecord, error) {
 	if err != nil {
 		return ProvenRecord{}, err
 	}
-	_, err = fmt.Fprintf(w, "Record %d of account %q (%s, %s) is in the log %s,\nas signed at a size of %d records.\n%s\n",
-		c.Seq, c.Account, c.Kind, c.Time, c.Checkpoint.Origin, c.Checkpoint.Size, c.Raw)
+	_, err = fmt.Fprintf(w, "Record %d of account %q (%s, %s) is in the log %s,\nas signed at a size of %d records.\n%s%s\n",
+		c.Seq, c.Account, c.Kind, c.Time, c.Checkpoint.Origin, c.Checkpoint.Size, DescribeDecision([]byte(p.Record)), c.Raw)
 	return c, err
 }
 

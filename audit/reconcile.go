@@ -239,7 +239,7 @@ func (r *reconciler) addRecord(rec Record) {
 		r.evidenceFor(rec.Location.Interrupt).intents[body.Number] = rec
 	case EffectEnded:
 		r.evidenceFor(rec.Location.Interrupt).receipts[body.Number] = true
-	case RequestAsked, RequestDelivered, RequestViewed, RequestRevealed, RequestClaimed, RequestReleased, RequestEscalated, RequestDelegated, RequestSnoozed, RequestChanged, RequestCommented, RequestWithdrawn, PolicyLoaded, PolicyDenied, PolicyAllowed,
+	case RequestAsked, RequestDelivered, RequestViewed, RequestRendered, RequestRevealed, RequestClaimed, RequestReleased, RequestEscalated, RequestDelegated, RequestSnoozed, RequestChanged, RequestCommented, RequestWithdrawn, PolicyLoaded, PolicyDenied, PolicyAllowed,
 		// not in any other source
 		GrantMade, GrantRevoked, APIKeyMade, APIKeyRevoked, SessionBegun, SessionEnded, RunStarted, RunEnded, RunParked, RunRetried, LogExported, PayloadsErased, LogVerified, LogSigned:
 	}

@@ -88,10 +88,7 @@ func (k *interruptEvidence) approvedArgs() (what Digest, ok bool) {
 		return use.Action.Args, true
 	}
 	if d, decided := k.decision.Body.(RequestDecided); decided && d.Verb.Approves() {
-		if d.Edited != (Digest{}) {
-			return d.Edited, true
-		}
-		return d.Action.Args, true
+		return d.approved(), true
 	}
 	return Digest{}, false
 }

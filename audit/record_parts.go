@@ -54,17 +54,24 @@ type Location struct {
 
 // Shown is what a person saw.
 type Shown struct {
+	// Surface is the channel of the rendering or, if none is known, how the person was
+	// authenticated.
 	Surface string `json:"surface,omitempty"`
-	// Rendered is the digest of the rendered view, Template what rendered it. Clipped reports that
-	// a part was not visible.
-	Rendered Digest     `json:"rendered,omitzero"`
-	Template string     `json:"template,omitempty"`
-	Clipped  bool       `json:"clipped,omitempty"`
+	// Rendered is the digest of what there was to decide, as the client reported it.
+	Rendered Digest `json:"rendered,omitzero"`
+	// Screen is the digest of the hash of the text on the screen, as the client reported it.
+	// Template is what rendered it, with its version. Clipped reports that a part was not visible.
+	Screen   Digest `json:"screen,omitzero"`
+	Template string `json:"template,omitempty"`
+	Clipped  bool   `json:"clipped,omitempty"`
+	// Evidence is not written.
 	Evidence []Evidence `json:"evidence,omitempty"`
-	At       Timestamp  `json:"at,omitzero"`
+	// At is when it was opened.
+	At Timestamp `json:"at,omitzero"`
 }
 
-// Evidence was shown with the request, or could be opened from it.
+// Evidence was shown with the request, or could be opened from it. It is part of the format, but
+// not written.
 type Evidence struct {
 	Name   string `json:"name"`
 	Digest Digest `json:"digest"`

@@ -36,7 +36,7 @@ func bodies() []audit.Body {
 	action := audit.Action{Name: "db.execute", Args: args, Effects: []string{"write", "delete"}, Cost: "1.20 USD"}
 	need := []audit.GroupCount{{Group: "dba", Count: 1}, {Group: "finance", Count: 1}}
 	shown := audit.Shown{
-		Surface: "slack", Rendered: digest("pay_view", "the view"), Template: "approval@7", Clipped: true,
+		Surface: "slack", Rendered: digest("pay_view", "the view"), Screen: digest("pay_screen", "the screen"), Template: "approval@7", Clipped: true,
 		Evidence: []audit.Evidence{{Name: "plan", Digest: digest("pay_plan", "the plan")}}, At: at(1),
 	}
 	ruling := audit.Ruling{
@@ -58,7 +58,7 @@ func bodies() []audit.Body {
 		audit.RequestSnoozed{Until: at(30)},
 		audit.RequestCommented{Text: digest("pay_comment", "why now?")},
 		audit.RequestDecided{
-			Verb: audit.VerbApproveWithEdits, Settles: true, Action: action, Edited: digest("pay_edited", "edited digest"), Answer: digest("pay_answer", "the answer"),
+			Verb: audit.VerbApproveWithEdits, Settles: true, Action: action, Edited: digest("pay_edited", "edited digest"), Approved: digest("pay_edited", "edited digest"), Answer: digest("pay_answer", "the answer"),
 			Reason: reason, Shown: shown, Groups: []string{"dba"}, Quorum: audit.Quorum{Need: need, Have: []string{"alice", "carol"}}, Ruling: ruling,
 			Timing: timing, Click: click, ResumeID: "res_1", Trace: trace,
 		},
@@ -70,7 +70,7 @@ func bodies() []audit.Body {
 		audit.GrantUsed{Grant: "grt_1", Action: action, Ruling: ruling},
 		audit.GrantRevoked{Grant: "grt_1", Why: "policy_changed"},
 		audit.EffectBegun{Number: 1, Action: action, Key: "eff_1", Repeatable: true, Fence: 7, Ruling: ruling, Trace: trace},
-		audit.EffectEnded{Number: 1, State: audit.EffectStateFailed, Receipt: digest("pay_receipt", "done"), Error: digest("pay_error", "no"), Trace: trace},
+		audit.EffectEnded{Number: 1, Action: action, State: audit.EffectStateFailed, Receipt: digest("pay_receipt", "done"), Error: digest("pay_error", "no"), Trace: trace},
 		audit.RunStarted{Provider: "inproc", Generation: 2, Input: digest("pay_input", "in")},
 		audit.RunEnded{Status: "completed", Outcome: digest("pay_outcome", "out")},
 		audit.LogExported{Format: "jsonl", From: 1, To: 22, SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
@@ -87,6 +87,7 @@ func bodies() []audit.Body {
 		audit.SessionEnded{Session: "session_1"},
 		audit.PolicyAllowed{Kind: "approval-gate", Action: action, Question: digest("pay_question", "the question"), Ruling: ruling},
 		audit.RequestRevealed{Fields: []string{"/card", "/customer/email"}},
+		audit.RequestRendered{Shown: shown},
 	}
 }
 

@@ -231,7 +231,12 @@ func (d *update) finish() Change {
 // changesDisplay reports whether posted copies of the request look different now.
 func (d *update) changesDisplay() bool {
 	return slices.ContainsFunc(d.events, func(e Event) bool {
-		return e.Type != EventViewed && e.Type != EventDelivered && e.Type != EventRouteStep
+		switch e.Type {
+		case EventViewed, EventRendered, EventDelivered, EventRouteStep,
+			EventNoticeFailed: // or a notice that fails would cause the next one
+			return false
+		}
+		return true
 	})
 }
 

@@ -29,9 +29,25 @@ func (a Release) apply(d *update) error {
 }
 
 func (a View) apply(d *update) error {
+	if a.Rendering != nil {
+		if err := d.checkRendering(*a.Rendering); err != nil {
+			return err
+		}
+	}
 	if a.Seen.Digest != "" && a.Seen.Digest != d.r.Digest() {
 		return nil // the view is out of date
 	}
+	if err := a.recordFirst(d); err != nil {
+		return err
+	}
+	if a.Rendering != nil {
+		d.recordRendering(*a.Rendering)
+	}
+	return nil
+}
+
+// recordFirst records the first view of a person since the route was started.
+func (a View) recordFirst(d *update) error {
 	i := slices.IndexFunc(d.r.Views, func(v ViewRecord) bool { return v.By == a.Actor.ID })
 	if i < 0 && len(d.r.Views) >= maxItems || i >= 0 && !d.r.Views[i].latest().Before(d.r.RouteProgress.Base) {
 		return nil

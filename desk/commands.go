@@ -35,6 +35,7 @@ const (
 	CommandAbandon             CommandName = "escape"
 	CommandTick                CommandName = "tick"
 	CommandRecordDelivery      CommandName = "delivered"
+	CommandRecordNoticeFailure CommandName = "notice_failed"
 	CommandRecordOutage        CommandName = "outage"
 )
 
@@ -81,10 +82,12 @@ func PersonActor(id string, auth Auth) Actor { return Actor{ID: id, Kind: ActorH
 // SystemActor returns an actor for a part of the system, such as "executor".
 func SystemActor(name string) Actor { return Actor{ID: "system:" + name, Kind: ActorSystem} }
 
-// Seen identifies what an actor saw: the revision, and the [Request.Digest] at that time.
+// Seen identifies what an actor saw: the revision, and the [Request.Digest] at that time. Rendering
+// is the hash of a recorded [Rendering] of that digest, if the actor names one.
 type Seen struct {
-	Rev    int64
-	Digest string
+	Rev       int64
+	Digest    string
+	Rendering string
 }
 
 // Claim assigns the request to the actor. Others can still decide.
@@ -94,7 +97,12 @@ type Claim struct{ From }
 type Release struct{ From }
 
 // View records that the actor sees the request. A view with an outdated digest is ignored.
-type View struct{ From }
+type View struct {
+	From
+	// Rendering, if not nil, is what was put on the screen. It needs the digest in Seen. [Apply]
+	// sets who, when and the rest.
+	Rendering *Rendering
+}
 
 // Approve approves the current action.
 type Approve struct{ From }
@@ -193,6 +201,17 @@ type RecordDelivery struct {
 	At     time.Time
 }
 
+// RecordNoticeFailure records that a notice could not be delivered to a target.
+type RecordNoticeFailure struct {
+	Kind   NoticeKind
+	Target string
+	// Code is the reason, for programs: see [NoticeError].
+	Code    string
+	Attempt int
+	// Next is when the next attempt is due. It is zero if there is none.
+	Next time.Time
+}
+
 // RecordOutage records that the service was down. A deadline that passed during the outage is moved
 // by the grace period of the route. The command must come before the first [Tick] after the outage.
 type RecordOutage struct{ Start, End time.Time }
@@ -200,10 +219,11 @@ type RecordOutage struct{ Start, End time.Time }
 // CommandOrigin returns the name and the sender of a command, for records of refused commands.
 func CommandOrigin(cmd Command) (CommandName, From) { return cmd.name(), cmd.from() }
 
-func (f From) from() From         { return f }
-func (Tick) from() From           { return From{Actor: SystemActor("clock")} }
-func (RecordDelivery) from() From { return From{Actor: SystemActor("channel")} }
-func (RecordOutage) from() From   { return From{Actor: SystemActor("clock")} }
+func (f From) from() From              { return f }
+func (Tick) from() From                { return From{Actor: SystemActor("clock")} }
+func (RecordDelivery) from() From      { return From{Actor: SystemActor("channel")} }
+func (RecordNoticeFailure) from() From { return From{Actor: SystemActor("channel")} }
+func (RecordOutage) from() From        { return From{Actor: SystemActor("clock")} }
 
 func (Claim) name() CommandName               { return CommandClaim }
 func (Release) name() CommandName             { return CommandRelease }
@@ -223,4 +243,5 @@ func (Withdraw) name() CommandName            { return CommandWithdraw }
 func (Abandon) name() CommandName             { return CommandAbandon }
 func (Tick) name() CommandName                { return CommandTick }
 func (RecordDelivery) name() CommandName      { return CommandRecordDelivery }
+func (RecordNoticeFailure) name() CommandName { return CommandRecordNoticeFailure }
 func (RecordOutage) name() CommandName        { return CommandRecordOutage }

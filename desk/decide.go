@@ -87,9 +87,9 @@ func (d *update) recordVote(v Vote, text string) error {
 		return err
 	}
 	d.r.Votes = append(d.r.Votes, v)
-	d.logEvent(EventVoted, text, map[string]string{
+	d.logEvent(EventVoted, text, d.withRendering(map[string]string{
 		"verb": string(v.Verb), "word": v.Choice, "reason": v.Reason, "codes": strings.Join(v.Codes, ","), "shown": d.seenDigest(), "groups": strings.Join(groups, "\n"),
-	})
+	}))
 	if err := d.updateProgress(); err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (d *update) applyEdit(edit Edit, need Requirement) error {
 	if len(edit.Fields) == 0 {
 		text = "restored the original arguments"
 	}
-	d.logEvent(EventEdited, text, map[string]string{"before": d.r.ActionDigest(), "after": edit.Digest, "args": edit.ArgsDigest})
+	d.logEvent(EventEdited, text, d.withRendering(map[string]string{"before": d.r.ActionDigest(), "after": edit.Digest, "args": edit.ArgsDigest}))
 	d.r.Edit, d.r.Requirement, d.r.Votes = &edit, need, nil
 	if limit := need.maxOpen(); limit > 0 {
 		d.r.Deadline = earliest(d.r.Deadline, d.r.Created.Add(time.Duration(limit)))

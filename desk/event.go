@@ -35,6 +35,7 @@ type EventType string
 const (
 	EventAsked                 EventType = "asked"
 	EventViewed                EventType = "viewed"
+	EventRendered              EventType = "rendered" // for the audit log only
 	EventClaimed               EventType = "claimed"
 	EventReleased              EventType = "released"
 	EventVoted                 EventType = "voted"
@@ -49,6 +50,7 @@ const (
 	EventExtended              EventType = "extended"
 	EventEscalated             EventType = "escalated"
 	EventDelivered             EventType = "delivered"
+	EventNoticeFailed          EventType = "notice_failed"
 	EventOutage                EventType = "outage"
 	EventRouteStep             EventType = "step"
 	EventWidened               EventType = "widened"

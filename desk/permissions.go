@@ -67,6 +67,7 @@ var permissions = map[CommandName]permission{
 	CommandWithdraw:            {by: byRequester, afterDeadline: handleAllow},
 	CommandTick:                {by: bySystem, afterDeadline: handleAllow, afterClose: handleIgnore},
 	CommandRecordDelivery:      {by: bySystem, afterDeadline: handleIgnore, afterClose: handleIgnore},
+	CommandRecordNoticeFailure: {by: bySystem, afterDeadline: handleAllow, afterClose: handleAllow},
 	CommandRecordOutage:        {by: bySystem, afterDeadline: handleAllow, afterClose: handleIgnore},
 }
 
@@ -137,7 +138,7 @@ func (d *update) checkVoter() error {
 func (d *update) checkSeen() error {
 	seen := d.from.Seen
 	changed := &ChangedError{Seen: max(1, seen.Rev), Rev: d.r.Rev, Digest: d.r.Digest()}
-	if seen.Rev == 0 && seen.Digest == changed.Digest {
+	if seen.Rev == 0 && seen.Digest == changed.Digest && d.isRendered(seen.Rendering) {
 		return nil
 	}
 	for _, e := range d.r.EventsSince(changed.Seen) {
@@ -146,7 +147,7 @@ func (d *update) checkSeen() error {
 			changed.Changes = append(changed.Changes, e)
 		}
 	}
-	other := seen.Digest != "" && seen.Digest != changed.Digest
+	other := seen.Digest != "" && seen.Digest != changed.Digest || !d.isRendered(seen.Rendering)
 	if len(changed.Changes) > 0 || other || seen.Rev > d.r.Rev || d.logTruncated(changed.Seen) {
 		return changed
 	}

@@ -53,6 +53,7 @@ escalate        ok           ok           ok           ok           ok          
 withdraw        ok           ok           ok           ok           ok           ok           ok           ok       already_decided  expired  withdrawn
 tick            -            -            -            -            -            -            -            ok       -                -        -
 delivered       ok           ok           ok           ok           ok           ok           ok           -        -                -        -
+notice_failed   ok           ok           ok           ok           ok           ok           ok           ok       ok               ok       ok
 outage          -            -            -            -            -            -            -            ok       -                -        -
 `
 
@@ -68,8 +69,9 @@ func allCommands(w *fixture) map[string]desk.Command {
 		"delegate": desk.Delegate{From: ann, To: "bob"}, "snooze": desk.Snooze{From: ann, Until: w.now.Add(2 * time.Hour)},
 		"extend": desk.Extend{From: ann, Until: w.request.Deadline.Add(time.Hour)}, "escalate": desk.Escalate{From: ann},
 		"withdraw": desk.Withdraw{From: desk.From{Actor: desk.SystemActor("executor")}}, "tick": desk.Tick{},
-		"delivered": desk.RecordDelivery{Target: "inbox", At: w.now},
-		"outage":    desk.RecordOutage{Start: w.now.Add(-time.Minute), End: w.now},
+		"delivered":     desk.RecordDelivery{Target: "inbox", At: w.now},
+		"notice_failed": desk.RecordNoticeFailure{Kind: desk.NoticeNotify, Target: "slack:C1", Code: "timeout", Attempt: 1, Next: w.now.Add(time.Second)},
+		"outage":        desk.RecordOutage{Start: w.now.Add(-time.Minute), End: w.now},
 	}
 }
 
@@ -137,7 +139,7 @@ func TestPermissions_EveryCommandByUnauthorizedActor(t *testing.T) {
 		"the system":    {desk.SystemActor("executor"), map[string]string{"*": "not_human", "withdraw": "", "answer_back": "", "comment": ""}},
 	} {
 		for row := range allCommands(open(t, actionSpec())) {
-			if row == "tick" || row == "delivered" || row == "outage" {
+			if row == "tick" || row == "delivered" || row == "notice_failed" || row == "outage" {
 				continue // commands without an actor
 			}
 			t.Run(name+" "+row, func(t *testing.T) {

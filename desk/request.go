@@ -35,8 +35,10 @@ type Request struct {
 	RouteProgress RouteProgress `json:"place"`
 
 	// Claim is the person who works on the request. A claim does not prevent others from deciding.
-	Claim          *ClaimRecord    `json:"claim,omitempty"`
-	Views          []ViewRecord    `json:"views,omitempty"`
+	Claim *ClaimRecord `json:"claim,omitempty"`
+	Views []ViewRecord `json:"views,omitempty"`
+	// Renderings has what was put on screens, oldest first, the latest of each person.
+	Renderings     []Rendering     `json:"renderings,omitempty"`
 	Votes          []Vote          `json:"votes,omitempty"`
 	Comments       []Note          `json:"comments,omitempty"`
 	Clarifications []Clarification `json:"questions,omitempty"`
@@ -351,6 +353,7 @@ func (r Request) openClarification() int {
 // lists are replaced, never changed in place.
 func (r Request) clone() Request {
 	r.Views = slices.Clone(r.Views)
+	r.Renderings = slices.Clone(r.Renderings)
 	r.Votes = slices.Clone(r.Votes)
 	r.Comments = slices.Clone(r.Comments)
 	r.Clarifications = slices.Clone(r.Clarifications)

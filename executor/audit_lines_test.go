@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -176,4 +177,46 @@ func TestI12_LogHasMissedSteps(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The log tells what was proposed, what people made of it, what was approved and what ran.
+// Regression: a decision about edited arguments had the edited digest as the proposed one, and an
+// effect had no name.
+func TestI12_LogTellsProposedEditedApprovedAndExecuted(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		e := office(t, s, new(dropper), func(c *executor.Config) {
+			c.Desk.Policy = loadRules(t, strings.Replace(oneDBA, "deadline: 1h", `editable: [""], deadline: 1h`, 1))
+		})
+		asked := startAs(t, e, "req").Interrupts[0].ID
+		completed(t, mustRun(t, e, word("bob", "drop-1", "r1", asked, `{"verb":"approve","args":"old_users"}`)))
+
+		proposal, votes := recorded[audit.RequestAsked](t, s), recorded[audit.RequestDecided](t, s)
+		begun, ended := recorded[audit.EffectBegun](t, s), recorded[audit.EffectEnded](t, s)
+		if len(proposal) != 1 || len(votes) != 2 || len(begun) != 1 || len(ended) != 1 {
+			t.Fatalf("lines: %+v %+v %+v %+v", proposal, votes, begun, ended)
+		}
+		proposed, approved := proposal[0].Action, votes[1].Approved
+		for _, vote := range votes {
+			if vote.Action.Name != "drop-table" || vote.Action.Args != proposed.Args || vote.Edited != approved || vote.Edited == proposed.Args {
+				t.Errorf("vote %+v, proposed %+v", vote, proposed)
+			}
+		}
+		if votes[0].Verb != audit.VerbApproveWithEdits || votes[0].Settles || votes[0].Approved != (audit.Digest{}) || !votes[1].Settles {
+			t.Errorf("votes: %+v", votes)
+		}
+		for _, ran := range []audit.Action{begun[0].Action, ended[0].Action} {
+			if ran.Name != "drop-table" || ran.Args != approved {
+				t.Errorf("ran %+v, approved %+v", ran, approved)
+			}
+		}
+		trails, err := audit.Trails(audit.RecordsAbout(t.Context(), audit.NewStoreLog(s), "acme", asked))
+		if err != nil || len(trails) != 1 {
+			t.Fatal(trails, err)
+		}
+		trail := trails[0]
+		if trail.Action != "drop-table" || trail.Proposed.Digest != proposed.Args || trail.Edited[0].Digest != approved || trail.Approved.Digest != approved ||
+			trail.Approved.By != "bob" || trail.Executed[0].Digest != approved || trail.Executed[0].State != audit.EffectStateSucceeded || !trail.AsApproved() {
+			t.Errorf("trail: %+v", trail)
+		}
+	})
 }

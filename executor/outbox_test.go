@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -113,7 +114,11 @@ func TestDelivered_DeadlineCountsFromDelivery(t *testing.T) {
 		if q, err := s.InboxItem(t.Context(), "acme", id); err != nil || q.Deadline.Sub(doc.Deadline).Abs() > time.Millisecond {
 			t.Errorf("the interrupt's deadline is %v, %v", q.Deadline, err)
 		}
-		if told := recorded[audit.RequestDelivered](t, s); len(told) != 2 || told[0].Surface != "inbox" || told[1].Surface != "slack:C1" {
+		want := []audit.RequestDelivered{
+			{Surface: "inbox", State: audit.DeliveryFailed, Attempt: 1, Error: "failed"}, {Surface: "slack:C1", State: audit.DeliveryFailed, Attempt: 1, Error: "failed"},
+			{Surface: "inbox", State: audit.DeliveryPosted}, {Surface: "slack:C1", State: audit.DeliveryPosted},
+		}
+		if told := recorded[audit.RequestDelivered](t, s); !slices.Equal(told, want) {
 			t.Errorf("deliveries in the log: %+v", told)
 		}
 		if moved := recorded[audit.RequestChanged](t, s); len(moved) != 1 || !moved[0].Deadline.Equal(audit.TimestampOf(doc.Deadline).Time) {
@@ -488,6 +493,69 @@ func TestNotices_UndeliverableNoticeIsDroppedAfterTheRequestEnds(t *testing.T) {
 		}
 		if !strings.Contains(log.String(), "again=false") {
 			t.Error("no log line says that the notice was dropped")
+		}
+	})
+}
+
+// A request whose notice could not be delivered says so, without the text of the channel's error.
+func TestDelivered_FailureIsInTheRequest(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		ch := &channel{fail: func(desk.Notice) error {
+			return &desk.NoticeError{Code: "channel_not_found", Err: errors.New("token xoxb-secret")}
+		}}
+		e := new(dropper).executor(t, s, ch.on(inboxAndChat))
+		id := startDrop(t, e).Interrupts[0].ID
+		e.StartWorkers()
+		var failed []desk.Event
+		eventually(t, func() bool {
+			doc, err := e.RequestDocument(t.Context(), "acme", id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			failed = slices.DeleteFunc(slices.Clone(doc.Log), func(e desk.Event) bool { return e.Type != desk.EventNoticeFailed })
+			return len(failed) == 2 && e.Stats().DeliveryFailed > 1 // later attempts add nothing
+		})
+		for i, target := range inboxAndChat.Notify {
+			event := failed[i]
+			if event.Detail["target"] != target || event.Detail["code"] != "channel_not_found" || event.Detail["next"] == "" || !strings.Contains(event.Text, target) || strings.Contains(fmt.Sprint(event), "xoxb") {
+				t.Errorf("event %+v", event)
+			}
+		}
+		if n := len(ch.of(desk.NoticeRerender)); n != 0 {
+			t.Errorf("%d notices about the failed one", n)
+		}
+	})
+}
+
+// A notice about the end of a request that was given up is in the closed request too.
+func TestDelivered_GivenUpIsInTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewStore(nil)
+		ch := &channel{fail: func(n desk.Notice) error {
+			if n.Kind == desk.NoticeResolve {
+				return context.DeadlineExceeded
+			}
+			return nil
+		}}
+		e := new(dropper).executor(t, s, func(c *executor.Config) {
+			ch.on(desk.Step{Page: []string{"pagerduty:dba"}})(c)
+			c.Poll = time.Minute
+		})
+		id := startDrop(t, e).Interrupts[0].ID
+		e.StartWorkers()
+		time.Sleep(10 * 24 * time.Hour)
+		doc, err := e.RequestDocument(t.Context(), "acme", id)
+		if err != nil || doc.State != desk.StateExpired {
+			t.Fatal(doc.State, err)
+		}
+		var attempts []string
+		for _, event := range doc.Log {
+			if event.Type == desk.EventNoticeFailed && event.Detail["code"] == "timeout" && event.Detail["target"] == "pagerduty:dba" {
+				attempts = append(attempts, event.Detail["attempt"]+" "+fmt.Sprint(event.Detail["next"] != ""))
+			}
+		}
+		if !slices.Equal(attempts, []string{"1 true", "84 false"}) {
+			t.Errorf("failures in the request: %q", attempts)
 		}
 	})
 }

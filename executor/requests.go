@@ -37,6 +37,14 @@ func (e *Executor) Reveal(ctx context.Context, account, id string, from desk.Fro
 	return e.requests.Reveal(ctx, account, id, from, privileged)
 }
 
+// RecordRendering records that a person sees a request, and what their channel put on the screen.
+// shown is the [desk.Request.Digest] that was rendered; if the request has changed since, nothing
+// is recorded. A decision can name the hash of the rendering: [Answer].
+func (e *Executor) RecordRendering(ctx context.Context, account, id string, by desk.From, shown string, rendering desk.Rendering) (desk.Request, error) {
+	by.Seen.Digest = shown
+	return e.requests.Act(ctx, account, id, desk.View{From: by, Rendering: &rendering})
+}
+
 // Abandon cancels the run that a request belongs to, on behalf of a person who may decide the
 // request. Its other requests are withdrawn.
 func (e *Executor) Abandon(ctx context.Context, account, id string, act desk.Abandon) error {

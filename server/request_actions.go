@@ -71,6 +71,11 @@ func addActivity(activity *api.Activity, doc desk.Request) {
 		}
 		activity.Clarifications = append(activity.Clarifications, clarification)
 	}
+	for _, r := range doc.Renderings {
+		activity.Renderings = append(activity.Renderings, api.RecordedRendering{
+			Stamp: api.Stamp{By: r.By, At: r.At}, Rendering: api.Rendering{Hash: r.Hash, Channel: r.Channel, Template: r.Template, Clipped: r.Clipped}, Shown: r.Shown,
+		})
+	}
 	for _, e := range doc.Log {
 		activity.History = append(activity.History, api.HistoryEntry{Stamp: api.Stamp{By: e.By, At: e.At}, Revision: e.Rev, Event: string(e.Type), Text: e.Text})
 	}
@@ -134,7 +139,11 @@ var requestActions = []struct {
 }{
 	{"view", "Mark the request as viewed", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
 		f.Seen.Digest = b.Shown
-		return desk.View{From: f}
+		view := desk.View{From: f}
+		if r := b.Rendering; r != nil {
+			view.Rendering = &desk.Rendering{Hash: r.Hash, Channel: r.Channel, Template: r.Template, Clipped: r.Clipped}
+		}
+		return view
 	}},
 	{"claim", "Claim the request", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Claim{From: f} }},
 	{"release", "Release the claim", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Release{From: f} }},

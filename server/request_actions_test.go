@@ -451,3 +451,38 @@ func TestI12_AgentCommentIsRecordedAsAgent(t *testing.T) {
 		}
 	}
 }
+
+// A channel reports what it put on the screen with the view, and the decision names it.
+func TestRequest_RenderingIsRecordedAndNamed(t *testing.T) {
+	s := openDeskSite(t)
+	s.chat("agent@acme", startDrop)
+	id := s.openRequests("acme")[0].ID
+	shown, hash := s.activity("bob@acme", id).Shown, desk.RenderingHash("drop-table users")
+	view := func(rendering string) answer {
+		return s.call("bob@acme", "POST", "/api/v1/requests/"+id+"/view", fmt.Sprintf(`{"shown":%q,"rendering":%s}`, shown, rendering))
+	}
+	for _, bad := range []string{`{"hash":"x","channel":"web","template":"page@1"}`, fmt.Sprintf(`{"hash":%q,"channel":"web","template":"page"}`, hash), `{}`} {
+		if got := view(bad); got.status != 400 {
+			t.Errorf("%s: %+v", bad, got)
+		}
+	}
+	if n := len(s.activity("bob@acme", id).Activity.Renderings); n != 0 {
+		t.Fatalf("%d renderings", n)
+	}
+	if got := view(fmt.Sprintf(`{"hash":%q,"channel":"web","template":"page@1","clipped":true}`, hash)); got.status != 200 {
+		t.Fatalf("%+v", got)
+	}
+	seen := s.activity("eve@acme", id).Activity.Renderings
+	if len(seen) != 1 || seen[0].By != "bob" || seen[0].At.IsZero() || seen[0].Shown != shown || seen[0].Rendering != (api.Rendering{Hash: hash, Channel: "web", Template: "page@1", Clipped: true}) {
+		t.Fatalf("renderings: %+v", seen)
+	}
+	decide := func(resume, rendering string) answer {
+		return s.call("bob@acme", "POST", "/api/v1/requests/"+id+"/decision", fmt.Sprintf(`{"resumeId":%q,"answer":{"verb":"approve"},"shown":%q,"rendering":%q}`, resume, shown, rendering))
+	}
+	if got := decide("1", desk.RenderingHash("other")); got.status != 412 || got.field("code") != "digest_mismatch" {
+		t.Errorf("an unknown rendering: %+v", got)
+	}
+	if got := decide("2", hash); got.status != 200 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -148,7 +148,7 @@ func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput,
 	}
 	outcome, err := s.config.Executor.Decide(ctx, executor.DecideRequest{
 		Account: me.Account, ResumeID: in.Body.ResumeID, Actor: me.ID, Via: me.Auth.via(), Auth: me.Auth.Strength, Wait: wait,
-		Targets: map[string]executor.Answer{in.ID: {Value: in.Body.Answer, Shown: in.Body.Shown}},
+		Targets: map[string]executor.Answer{in.ID: {Value: in.Body.Answer, Shown: in.Body.Shown, Rendering: in.Body.Rendering}},
 	})
 	// a vote that decides nothing yet has an outcome at once; the client wants 202
 	if err == nil && wait < 0 {

@@ -19,7 +19,7 @@ type apiCalls struct {
 	poll func(ask pollRequest) tea.Cmd                                     // → pollResult
 	send func(id string, decide api.Decide) tea.Cmd                        // → sendResult
 	act  func(id, act string, body api.RequestAction, name string) tea.Cmd // → sendResult
-	view func(id, shown string) tea.Cmd                                    // without a result
+	view func(report viewReport) tea.Cmd                                   // → viewResult
 	// reveal returns the masked values of a request.
 	reveal func(id string) tea.Cmd                        // → revealResult
 	after  func(after time.Duration, msg tea.Msg) tea.Cmd // → msg
@@ -42,6 +42,19 @@ type pollResult struct {
 	open    *api.Request
 	openErr error
 	err     error
+}
+
+// viewReport tells the server what is on the screen.
+type viewReport struct {
+	id, shown string
+	rendering api.Rendering
+}
+
+// viewResult says whether the server has recorded it. A failure does not matter: the decision does
+// not name the rendering then.
+type viewResult struct {
+	viewReport
+	recorded bool
 }
 
 // sendResult is the result of a decision or an action.
@@ -93,13 +106,12 @@ func newCalls(ctx context.Context, config Config) apiCalls {
 				return sendResult{resumeID: name, err: err}
 			}
 		},
-		view: func(id, shown string) tea.Cmd {
+		view: func(report viewReport) tea.Cmd {
 			return func() tea.Msg {
 				ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 				defer cancel()
-				// the result does not matter
-				_, _ = config.Server.Act(ctx, id, client.ActionView, api.RequestAction{Shown: shown})
-				return nil
+				_, err := config.Server.Act(ctx, report.id, client.ActionView, api.RequestAction{Shown: report.shown, Rendering: &report.rendering})
+				return viewResult{report, err == nil}
 			}
 		},
 		reveal: func(id string) tea.Cmd {

@@ -42,7 +42,7 @@ const (
 const confirmKey = "y"
 
 func (m *model) confirm(d *detailScreen, form *formScreen, o action, reply json.RawMessage) *confirmScreen {
-	return &confirmScreen{d: d, form: form, action: o, decide: api.Decide{ResumeID: m.config.NewID(), Answer: reply, Shown: d.r.Shown}}
+	return &confirmScreen{d: d, form: form, action: o, decide: api.Decide{ResumeID: m.config.NewID(), Answer: reply, Shown: d.r.Shown, Rendering: d.recordedHash()}}
 }
 
 func (c *confirmScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {

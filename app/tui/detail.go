@@ -7,6 +7,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
@@ -15,10 +16,11 @@ import (
 
 // detailScreen is one request, with everything needed to decide.
 type detailScreen struct {
-	r      api.Request // the displayed version: it never changes by itself
-	known  bool        // loaded from the server; until then it is the version from the list
-	notice string      // the version that was reported as viewed
-	latest *api.Request
+	r     api.Request // the displayed version: it never changes by itself
+	known bool        // loaded from the server; until then it is the version from the list
+	// reported is what the server was told about the screen, and recorded what it has confirmed.
+	reported, recorded viewReport
+	latest             *api.Request
 	// frozen says why the displayed version cannot be decided; "" if it can.
 	frozen string
 
@@ -81,7 +83,9 @@ func (d *detailScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	}
 	for _, o := range d.actions(m) {
 		if verbs[o.verb].key == name {
+			report := m.reportView() // what was read since the last poll
 			m.openAction(d, o)
+			return report
 		}
 	}
 	return nil
@@ -89,6 +93,25 @@ func (d *detailScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 
 // revealKey shows the masked values of a request.
 const revealKey = "v"
+
+// inboxTemplate is the version of the rendering of a request. Count it up if the same request is
+// rendered differently.
+const inboxTemplate = "inbox@1"
+
+// rendering is the question as it is on the screen: all of its lines, also those that a person has
+// to scroll to. It is clipped as long as some were not on the screen, or are folded.
+func (d *detailScreen) rendering() api.Rendering {
+	text := ansi.Strip(strings.Join(d.question.lines, "\n"))
+	return api.Rendering{Hash: api.RenderingHash(text), Channel: "terminal", Template: inboxTemplate, Clipped: !d.isSeen() || d.foldedCount() > 0}
+}
+
+// recordedHash returns the hash of the recorded rendering of the displayed version, or "".
+func (d *detailScreen) recordedHash() string {
+	if d.recorded.shown != d.r.Shown {
+		return ""
+	}
+	return d.recorded.rendering.Hash
+}
 
 // isSeen reports whether every line of the question was on the screen.
 func (d *detailScreen) isSeen() bool {
@@ -303,6 +326,9 @@ func (d *detailScreen) addActivity(s *renderer, now time.Time) {
 	for _, v := range activity.Votes {
 		texts("vote", v.Stamp, v.Verb+" "+v.Reason)
 	}
+	if text := failedNotice(activity); text != "" {
+		s.row("notice", text)
+	}
 	for _, c := range activity.Comments {
 		texts("comment", c.Stamp, c.Text)
 	}
@@ -312,6 +338,16 @@ func (d *detailScreen) addActivity(s *renderer, now time.Time) {
 			texts("reply", q.Reply.Stamp, q.Reply.Text)
 		}
 	}
+}
+
+// failedNotice returns the last notice that could not be delivered, or "".
+func failedNotice(activity *api.Activity) string {
+	for _, h := range slices.Backward(activity.History) {
+		if h.Event == "notice_failed" {
+			return h.Text
+		}
+	}
+	return ""
 }
 
 func revision(r api.Request) int64 {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/fermata-go/fermata/api"
 )
 
@@ -284,5 +286,36 @@ func TestDetail_RevealShowsMaskedValues(t *testing.T) {
 	b.keys("v")
 	if len(b.reveals) != 1 {
 		t.Errorf("revealed again: %q", b.reveals)
+	}
+}
+
+// The server learns what was on the screen, and the decision names it.
+func TestDetail_RenderingIsReportedAndNamed(t *testing.T) {
+	r := refund()
+	r.Activity = &api.Activity{Revision: 1, State: "open", Verbs: []string{"approve", "reject"}}
+	b := newHarness(t, minWidth, minHeight, r)
+	b.keys("enter")
+	b.poll(r)
+	if len(b.renderings) != 1 || !b.renderings[0].Clipped || b.renderings[0].Channel != "terminal" || b.renderings[0].Template != inboxTemplate {
+		t.Fatalf("opened: %+v", b.renderings)
+	}
+	text := ansi.Strip(strings.Join(b.m.openDetail().question.lines, "\n"))
+	if b.renderings[0].Hash != api.RenderingHash(text) || !strings.Contains(text, "action") {
+		t.Errorf("hash %s of %q", b.renderings[0].Hash, text)
+	}
+	b.poll(r)
+	if len(b.renderings) != 1 {
+		t.Errorf("reported again: %+v", b.renderings)
+	}
+	for range 60 {
+		b.keys("j")
+	}
+	b.keys("a")
+	if len(b.renderings) != 2 || b.renderings[1].Clipped || b.renderings[1].Hash != b.renderings[0].Hash {
+		t.Fatalf("read to the end: %+v", b.renderings)
+	}
+	b.keys("y")
+	if len(b.sends) != 1 || b.sends[0].Rendering != b.renderings[0].Hash {
+		t.Errorf("decision: %+v", b.sends)
 	}
 }

@@ -22,19 +22,20 @@ var start = time.Date(2026, 11, 15, 3, 12, 44, 0, time.UTC)
 
 // harness is an inbox without a terminal and without a server: the test plays both.
 type harness struct {
-	t       *testing.T
-	m       *model
-	now     time.Time
-	polls   []string // the open request of each poll
-	sends   []api.Decide
-	ids     []string // of the decided requests
-	delays  []time.Duration
-	acts    []string
-	views   []string // the reported views
-	reveals []string // the revealed requests
-	actName string
-	items   []api.Request // the server's requests
-	quit    bool
+	t          *testing.T
+	m          *model
+	now        time.Time
+	polls      []string // the open request of each poll
+	sends      []api.Decide
+	ids        []string // of the decided requests
+	delays     []time.Duration
+	acts       []string
+	views      []string // the reported views
+	renderings []api.Rendering
+	reveals    []string // the revealed requests
+	actName    string
+	items      []api.Request // the server's requests
+	quit       bool
 }
 
 func newHarness(t *testing.T, width, height int, items ...api.Request) *harness {
@@ -53,7 +54,11 @@ func newHarness(t *testing.T, width, height int, items ...api.Request) *harness 
 			return nil
 		},
 		reveal: func(id string) tea.Cmd { b.reveals = append(b.reveals, id); return nil },
-		view:   func(id, shown string) tea.Cmd { b.views = append(b.views, id+" "+shown); return nil },
+		view: func(report viewReport) tea.Cmd {
+			b.views, b.renderings = append(b.views, report.id+" "+report.shown), append(b.renderings, report.rendering)
+			b.m.Update(viewResult{report, true})
+			return nil
+		},
 		after: func(after time.Duration, msg tea.Msg) tea.Cmd {
 			if _, isPoll := msg.(pollDue); isPoll {
 				b.delays = append(b.delays, after)

@@ -79,6 +79,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.handleSent(msg)
 	case revealResult:
 		m.applyReveal(msg)
+	case viewResult:
+		if d := m.openDetail(); d != nil && msg.recorded && d.r.ID == msg.id {
+			d.recorded = msg.viewReport
+		}
 	}
 	return m, nil
 }
@@ -170,15 +174,26 @@ func (m *model) applyReveal(result revealResult) {
 	}
 }
 
-// reportView reports, once per version, that an eligible approver views a request: it stops
-// reminders, and a decision without a view is flagged in analytics.
+// reportView reports, once per version and rendering, that an eligible approver views a request,
+// and what is on the screen: it stops reminders, and a decision without a view is flagged in
+// analytics.
 func (m *model) reportView() tea.Cmd {
 	d := m.openDetail()
-	if d == nil || !d.known || m.tooSmall() || d.notice == d.r.Shown || d.r.Activity == nil || d.r.Activity.State != "open" || d.r.Activity.IneligibleReason != "" {
+	if d == nil || !d.known || m.tooSmall() || d.r.Activity == nil || d.r.Activity.State != "open" || d.r.Activity.IneligibleReason != "" {
 		return nil
 	}
-	d.notice = d.r.Shown
-	return m.calls.view(d.r.ID, d.notice)
+	if m.top() == screen(d) {
+		m.render() // what comes on the screen next
+	}
+	if d.question == nil {
+		return nil
+	}
+	report := viewReport{d.r.ID, d.r.Shown, d.rendering()}
+	if report == d.reported {
+		return nil
+	}
+	d.reported = report
+	return m.calls.view(report)
 }
 
 // quit ends the program, after a confirmation if something would be lost.

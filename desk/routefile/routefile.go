@@ -64,6 +64,24 @@ func Parse(text []byte) ([]desk.Route, error) {
 	return f.Routes, nil
 }
 
+// CheckTargets returns an error for every target of a file, as parsed by [Parse], that no channel
+// of the server serves, with its line.
+func CheckTargets(text []byte, routes []desk.Route, channels desk.Channels) error {
+	var errs []error
+	for i, route := range routes {
+		for _, t := range channels.Unserved(route) {
+			where, path := "region", []any{"routes", i, "regions", t.Position, "channel"}
+			if t.Step >= 0 {
+				where = fmt.Sprintf("step %d, %s", t.Step+1, t.Kind)
+				path = []any{"routes", i, "steps", t.Step, string(t.Kind), t.Position}
+			}
+			errs = append(errs, fmt.Errorf("line %d: route %q: %s: no channel of this server serves the target %q; available: %s",
+				yamlfile.Line(text, path...), route.Name, where, t.Target, channels))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // holidays replaces the names of calendars by their dates. Unknown names stay and fail the date
 // check.
 func (f file) holidays(named []hours.Date) []hours.Date {

@@ -83,7 +83,7 @@ var layers = []layer{
 	{"executor/internal/admin", may(".", "analytics", "audit", "desk", "executor/internal/auditrec", "executor/internal/background", "executor/internal/docs", "executor/internal/errs", "executor/internal/history", "executor/internal/periodic", "executor/internal/providers", "executor/internal/requests", "executor/internal/retry", "executor/internal/storeclock", "executor/internal/txn", "provider", "store", "store/encrypted"), "maintenance"},
 	{"executor", may(".", "store", "store/encrypted", "provider", "desk", "policy", "policy/...", "audit", "analytics", "executor/internal/errs", "executor/internal/ids", "executor/internal/retry", "executor/internal/progress", "executor/internal/stats", "executor/internal/storeclock", "executor/internal/background", "executor/internal/docs", "executor/internal/providers", "executor/internal/tracing", "executor/internal/txn", "executor/internal/auditrec", "executor/internal/history", "executor/internal/periodic", "executor/internal/govern", "executor/internal/requests", "executor/internal/outbox", "executor/internal/expiry", "executor/internal/await", "executor/internal/view", "executor/internal/decide", "executor/internal/worker", "executor/internal/admin", "internal/..."), "the only writer of run status; it uses providers through the port"},
 
-	{"api", may(".", "drawing"), "the types of the HTTP API, for the server and its clients"},
+	{"api", may(".", "drawing", "internal/..."), "the types of the HTTP API, for the server and its clients"},
 	{"client", may(".", "api", "analytics", "internal/..."), "a client does not depend on the server, except for the types of reports"},
 
 	{"channel/...", may(".", "store", "executor", "desk", "internal/...", "channel/..."), "a channel renders requests and sends votes"},
@@ -143,6 +143,7 @@ var dependencies = []dependency{
 	{"app/config", "go.yaml.in/yaml/v3", "settings are YAML; nodes have line numbers for error messages"},
 	{"app/tui", "charm.land/bubbletea/v2", "event loop, key input and rendering of a terminal program"},
 	{"app/tui", "charm.land/lipgloss/v2", "terminal colours and character widths"},
+	{"app/tui", "github.com/charmbracelet/x/ansi", "removes styles from the text whose hash is recorded"},
 	{"app/tui", "github.com/charmbracelet/x/term", "distinguishes a terminal from a pipe"},
 	{"executor/internal/tracing", "go.opentelemetry.io/otel", "spans for runs; only the API, which does nothing by itself"},
 	{"executor/internal/tracing", "go.opentelemetry.io/otel/trace", "the same"},

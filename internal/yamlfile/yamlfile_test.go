@@ -41,3 +41,20 @@ func TestDecode_ErrorsDoNotNameGoTypes(t *testing.T) {
 		}
 	}
 }
+
+func TestLine_FollowsKeysPositionsAndAliases(t *testing.T) {
+	text := []byte("lists:\n  a: &a\n  - b\n  - [c,\n    d]\n  e: *a\n")
+	for _, c := range []struct {
+		path []any
+		want int
+	}{
+		{[]any{"lists", "a", 0}, 3}, {[]any{"lists", "a", 1, 1}, 5}, {[]any{"lists", "e", 1, 0}, 4}, {[]any{"lists", "e", 2}, 0}, {[]any{"lists", 0}, 0}, {[]any{"lists", "a", 0, "x"}, 0},
+	} {
+		if got := yamlfile.Line(text, c.path...); got != c.want {
+			t.Errorf("%v: line %d, want %d", c.path, got, c.want)
+		}
+	}
+	if got := yamlfile.Line([]byte("a: ["), "a"); got != 0 {
+		t.Errorf("no YAML: line %d", got)
+	}
+}

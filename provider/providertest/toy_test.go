@@ -330,7 +330,7 @@ func (p *toy) drop(ctx context.Context, e provider.Execution, s toyState) (provi
 		if err := p.save(ctx, e.Run, &s); err != nil {
 			return nil, err
 		}
-		intent := fermata.Intent{InterruptID: q.ID, Attempt: try, Digest: asked.Digest, Key: q.ID}
+		intent := fermata.Intent{InterruptID: q.ID, Attempt: try, Action: asked.Action, Digest: asked.Digest, Key: q.ID}
 		waiting, err := p.effect(ctx, e, &s, intent, asked)
 		if err != nil || waiting != nil {
 			return waiting, err

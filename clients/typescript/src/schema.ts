@@ -743,6 +743,8 @@ export interface components {
             /** @description Votes so far and votes that are still needed. */
             progress?: string;
             reason?: string;
+            /** @description What was put on people's screens, as their clients reported it: the latest of each person. */
+            renderings?: components["schemas"]["RecordedRendering"][] | null;
             requester?: string;
             requirements: components["schemas"]["Requirement"][] | null;
             /**
@@ -877,6 +879,8 @@ export interface components {
         Decide: {
             /** @description The answer, as defined by answerSchema of the request. */
             answer: unknown;
+            /** @description The hash of the recorded rendering (POST …/view) that the decision is based on. If the request has no such rendering, or has changed since, the decision is rejected. */
+            rendering?: string;
             /** @description Chosen by the caller. The same decision with the same id is applied once. */
             resumeId: string;
             /** @description The digest of what was shown. If the request has changed, the decision is rejected. */
@@ -1249,6 +1253,31 @@ export interface components {
             /** Format: double */
             waitedHours: number;
         };
+        RecordedRendering: {
+            /** Format: date-time */
+            at: string;
+            by: string;
+            /** @description Where it was shown, for example terminal. */
+            channel: string;
+            /** @description A part of the text was folded, or was not on the screen yet. */
+            clipped?: boolean;
+            /** @description sha256: and the SHA-256, in hex, of exactly the text on the screen: UTF-8, with a newline between lines, without styles and control sequences. */
+            hash: string;
+            /** @description The digest of the request that was rendered. */
+            shown: string;
+            /** @description What rendered it: a name, @ and a version. */
+            template: string;
+        };
+        Rendering: {
+            /** @description Where it was shown, for example terminal. */
+            channel: string;
+            /** @description A part of the text was folded, or was not on the screen yet. */
+            clipped?: boolean;
+            /** @description sha256: and the SHA-256, in hex, of exactly the text on the screen: UTF-8, with a newline between lines, without styles and control sequences. */
+            hash: string;
+            /** @description What rendered it: a name, @ and a version. */
+            template: string;
+        };
         ReplayPolicy: {
             /** @description The policy text. */
             policy: string;
@@ -1309,6 +1338,8 @@ export interface components {
              * @description With reply: the number of the clarification request, from 1. Required.
              */
             question?: number;
+            /** @description With view: what was put on the screen. It needs shown. */
+            rendering?: components["schemas"]["Rendering"];
             /** @description With view: the digest of what was shown. If the request has changed since, it does not count as viewed. */
             shown?: string;
             /** @description A comment, clarification request, reply, or reason. */

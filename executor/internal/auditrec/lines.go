@@ -89,6 +89,11 @@ func lineOf(c *txn.Tx, change desk.Change, event desk.Event) audit.Body {
 		}
 	case desk.EventViewed:
 		return audit.RequestViewed{Shown: audit.Shown{Surface: event.Via, Rendered: c.Digest(doc.Digest()), At: audit.TimestampOf(event.At)}}
+	case desk.EventRendered:
+		return audit.RequestRendered{Shown: shownLine(c, doc, event, doc.Digest())}
+	case desk.EventNoticeFailed:
+		attempt, _ := strconv.Atoi(event.Detail["attempt"]) // the desk wrote it
+		return audit.RequestDelivered{Surface: event.Detail["target"], State: audit.DeliveryFailed, Attempt: attempt, Error: event.Detail["code"]}
 	case desk.EventDelivered:
 		return audit.RequestDelivered{Surface: event.Detail["target"], State: audit.DeliveryPosted}
 	case desk.EventClaimed:
@@ -108,9 +113,7 @@ func lineOf(c *txn.Tx, change desk.Change, event desk.Event) audit.Body {
 		word.Reason = c.Digest(writtenText(doc, event))
 		return word
 	case desk.EventEdited:
-		word := voteLine(c, change, event, audit.VerbApproveWithEdits)
-		word.Edited = c.Digest(event.Detail["args"])
-		return word
+		return voteLine(c, change, event, audit.VerbApproveWithEdits)
 	case desk.EventVoted:
 		return voteLine(c, change, event, auditVerb(event.Detail["verb"]))
 	case desk.EventDecided:
@@ -150,9 +153,15 @@ func voteLine(c *txn.Tx, change desk.Change, event desk.Event, verb audit.Verb) 
 	doc := change.Request
 	decided := audit.RequestDecided{
 		Verb: verb, Settles: change.Decision != nil && event.Type == desk.EventVoted, Action: auditAction(c, doc), ResumeID: c.ResumeID,
-		Shown:  audit.Shown{Surface: event.Via, Rendered: c.Digest(event.Detail["shown"])},
+		Shown:  shownLine(c, doc, event, event.Detail["shown"]),
 		Groups: strings.FieldsFunc(event.Detail["groups"], isNewlineRune), Quorum: audit.Quorum{Need: auditNeeds(doc.Requirement)}, Ruling: auditRuling(doc), Reason: c.Digest(event.Detail["reason"]),
 		Timing: audit.Timing{Created: audit.TimestampOf(doc.Created), Decided: audit.TimestampOf(event.At), LatencyMS: event.At.Sub(doc.Created).Milliseconds(), Deadline: audit.TimestampOf(doc.Deadline)},
+	}
+	if doc.Edit != nil {
+		decided.Edited = c.Digest(doc.Edit.Digest)
+	}
+	if decided.Settles {
+		decided.Approved = c.Digest(change.Decision.Digest)
 	}
 	for _, vote := range doc.Votes {
 		lapsed := slices.ContainsFunc(doc.VoteProgress.Uncounted, func(l desk.UncountedVote) bool { return l.By == vote.By })
@@ -175,6 +184,16 @@ func voteLine(c *txn.Tx, change desk.Change, event desk.Event, verb audit.Verb) 
 	return decided
 }
 
+// shownLine returns what a person saw: the digest of the question, and the rendering if the event
+// names one.
+func shownLine(c *txn.Tx, doc desk.Request, event desk.Event, question string) audit.Shown {
+	shown := audit.Shown{Surface: event.Via, Rendered: c.Digest(question)}
+	if r, known := doc.Rendering(event.Detail["rendering"], event.By); known {
+		shown.Surface, shown.Screen, shown.Template, shown.Clipped, shown.At = r.Channel, c.Digest(r.Hash), r.Template, r.Clipped, audit.TimestampOf(r.At)
+	}
+	return shown
+}
+
 // finalLine returns the audit line of the end of a request, or nil if a vote of the same change
 // ended it: that vote has its own line. A request can also end by an earlier vote that counts
 // again; then the line is made here.
@@ -192,18 +211,19 @@ func finalLine(c *txn.Tx, change desk.Change, event desk.Event) audit.Body {
 		return nil
 	}
 	word := voteLine(c, change, event, outcomeVerbs[change.Decision.Outcome])
-	word.Settles = true
+	word.Settles, word.Approved = true, c.Digest(change.Decision.Digest)
 	return word
 }
 
 // outcomeVerbs are the verbs of the outcomes that people decide.
 var outcomeVerbs = map[desk.Outcome]audit.Verb{desk.OutcomeApproved: audit.VerbApprove, desk.OutcomeRejected: audit.VerbReject, desk.OutcomeAnswered: audit.VerbRespond}
 
+// auditAction is the action as it was proposed.
 func auditAction(c *txn.Tx, doc desk.Request) audit.Action {
 	if doc.Subject.Action == "" {
 		return audit.Action{}
 	}
-	return audit.Action{Name: doc.Subject.Action, Args: c.Digest(doc.ActionDigest())}
+	return audit.Action{Name: doc.Subject.Action, Args: c.Digest(doc.Subject.ActionDigest)}
 }
 
 func auditNeeds(need desk.Requirement) (all []audit.GroupCount) {

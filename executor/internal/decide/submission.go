@@ -46,6 +46,9 @@ type Answer struct {
 	Value json.RawMessage
 	// Shown is the digest of what the person saw; "" if they cannot tell.
 	Shown string
+	// Rendering is the hash of the recorded rendering that the person saw; "" if none is named. A
+	// repetition may name another one.
+	Rendering string `json:"-"`
 }
 
 // resumeDigest returns a digest that is the same for all repetitions of a request, and for nothing
@@ -69,6 +72,7 @@ type submission struct {
 	interrupt    store.Interrupt
 	open         bool            // the question was open when it was read
 	shownDigest  string          // the digest of what the person saw
+	rendering    string          // the hash of the rendering that the person saw
 	value        json.RawMessage // as the provider has checked it
 	// requestKey and decision are set if it is about an action.
 	approval *fermata.ApprovalRequest
@@ -92,7 +96,7 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Requ
 	// or of several that are refused, another one would be named each time
 	for _, id := range slices.Sorted(maps.Keys(targets)) {
 		said := targets[id]
-		w := submission{Answer: store.Answer{Interrupt: id, Verdict: store.VerdictAnswer, ShownDigest: said.Shown}, shownDigest: said.Shown}
+		w := submission{Answer: store.Answer{Interrupt: id, Verdict: store.VerdictAnswer, ShownDigest: said.Shown}, shownDigest: said.Shown, rendering: said.Rendering}
 		i := slices.IndexFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id })
 		if i >= 0 { // otherwise the store says why it cannot be answered
 			w.interrupt, w.open = l.Open[i], true

@@ -281,7 +281,7 @@ const unspecifiedReason = "unspecified"
 
 // toAct converts a submission to a command of package desk.
 func (w submission) toAct(request Request) desk.Command {
-	from := desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shownDigest}}
+	from := desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shownDigest, Rendering: w.rendering}}
 	switch {
 	case w.decision == nil:
 		return desk.Respond{From: from, Value: w.value, Choice: w.voteKey()}

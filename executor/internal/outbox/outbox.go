@@ -156,15 +156,40 @@ func (o *Sender) sendNotice(n *claimedNotice) error {
 	ctx, cancel := context.WithTimeout(o.background.Ctx, notifyTimeout)
 	defer cancel()
 	err := o.notify(ctx, n.document.Account, notice)
+	failure := err
 	o.stats.NoteDelivery(err)
 	if err == nil {
 		return o.recordDelivery(&n.document, notice, requests.DeliveryIndex{Attempts: n.attempts, Result: delivered}, seen)
 	}
+	next := n.nextAttempt(min(time.Second<<min(n.attempts-1, 20), maxNoticeBackoff))
 	// otherwise a notice that a channel never accepts would be tried without end
 	if over && n.attempts >= maxAttemptsAfterEnd {
-		return errors.Join(errNoticeDropped, o.docs.UpdateIndex(o.background.Ctx, &n.document, requests.DeliveryIndex{Attempts: n.attempts, Result: deliveryFailed}, time.Time{}))
+		err, next = errNoticeDropped, time.Time{}
 	}
-	return errors.Join(err, o.docs.UpdateIndex(o.background.Ctx, &n.document, requests.DeliveryIndex{Attempts: n.attempts, Result: deliveryFailed}, n.nextAttempt(min(time.Second<<min(n.attempts-1, 20), maxNoticeBackoff))))
+	if request != nil && (n.attempts == 1 || next.IsZero()) && o.background.Ctx.Err() == nil {
+		err = errors.Join(err, o.recordFailure(n, notice, request.Request, failure, next))
+	}
+	return errors.Join(err, o.docs.UpdateIndex(o.background.Ctx, &n.document, requests.DeliveryIndex{Attempts: n.attempts, Result: deliveryFailed}, next))
+}
+
+// recordFailure adds to a request that a notice could not be delivered: after the first attempt,
+// and after the last.
+func (o *Sender) recordFailure(n *claimedNotice, notice desk.Notice, request desk.Request, failure error, next time.Time) error {
+	if notice.Incident != "" && notice.Incident != request.IncidentKey() {
+		return nil // it was for a request that was asked again since
+	}
+	for _, target := range notice.Targets {
+		_, err := o.requests.Act(o.background.Ctx, n.document.Account, notice.Request, desk.RecordNoticeFailure{
+			Kind: notice.Kind, Target: target, Code: desk.NoticeFailureCode(failure), Attempt: n.attempts, Next: next,
+		})
+		if errors.Is(err, store.ErrNotFound) {
+			return nil // its run was forgotten
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isRequestOver reports whether a request is over, or the one that a page was for: its question may

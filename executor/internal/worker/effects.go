@@ -130,18 +130,20 @@ func (o *executionOwner) tryEnd(ctx context.Context, intent fermata.Intent, line
 		// what it said may hold anything
 		end.State, end.Error = store.EffectFailed, "the effect failed"
 	}
-	err := o.endWithAudit(ctx, end, line.Receipt)
+	err := o.endWithAudit(ctx, end, intent, line.Receipt)
 	if errors.Is(err, store.ErrNotFound) && intent.Allowed == nil {
 		if end.Interrupt, err = o.approvingInterrupt(ctx, intent); err == nil {
-			err = o.endWithAudit(ctx, end, line.Receipt)
+			err = o.endWithAudit(ctx, end, intent, line.Receipt)
 		}
 	}
 	return err
 }
 
 // endWithAudit writes it, and what the audit log says of it, under the same id.
-func (o *executionOwner) endWithAudit(ctx context.Context, end store.EffectEnd, receipt json.RawMessage) (err error) {
-	end.Writes, err = o.auditWrites(end.Interrupt, audit.EffectEnded{Number: end.Attempt, State: audit.EffectState(end.State), Receipt: o.tx.Digest(string(receipt))})
+func (o *executionOwner) endWithAudit(ctx context.Context, end store.EffectEnd, intent fermata.Intent, receipt json.RawMessage) (err error) {
+	end.Writes, err = o.auditWrites(end.Interrupt, audit.EffectEnded{
+		Number: end.Attempt, Action: o.auditAction(intent), State: audit.EffectState(end.State), Receipt: o.tx.Digest(string(receipt)),
+	})
 	if err != nil {
 		return err
 	}
@@ -161,11 +163,7 @@ func (o *executionOwner) auditWrites(interrupt string, body audit.Body) (store.W
 // auditAction names what is done, for the audit log. The digest of the arguments is empty for a run
 // without a salt.
 func (o *executionOwner) auditAction(intent fermata.Intent) audit.Action {
-	action := audit.Action{Args: o.tx.Digest(intent.Digest)}
-	if intent.Allowed != nil {
-		action.Name = intent.Allowed.Request.Action
-	}
-	return action
+	return audit.Action{Name: intent.Action, Args: o.tx.Digest(intent.Digest)}
 }
 
 // auditRuling returns the policy that allowed an effect without a request.

@@ -1,0 +1,93 @@
+package desk
+
+import (
+	"slices"
+	"strings"
+)
+
+// Channels are the ways in which a server reaches people. The zero value is the inbox alone: people
+// find there what they are asked, but it cannot page anyone.
+type Channels struct {
+	// All reports that every target is served, for example by a custom function.
+	All bool
+	// Kinds are the kinds of targets that have a channel, such as slack for slack:C0EMEA.
+	Kinds []string
+}
+
+// inboxTargets are the targets that find a request in the inbox.
+var (
+	inboxTargets = []string{TargetInbox, TargetApprovers, TargetClaimer, TargetRequester}
+	inboxKinds   = []string{"group", "user", "role"}
+)
+
+// Serves reports whether a notice of a kind reaches a target.
+func (c Channels) Serves(kind NoticeKind, target string) bool {
+	prefix, _, named := strings.Cut(target, ":")
+	switch {
+	case c.All || named && slices.Contains(c.Kinds, prefix):
+		return true
+	case kind == NoticePage:
+		return false
+	}
+	return slices.Contains(inboxTargets, target) || named && slices.Contains(inboxKinds, prefix)
+}
+
+// String lists the targets that are served, for error messages.
+func (c Channels) String() string {
+	if c.All {
+		return "every target"
+	}
+	all := slices.Clone(inboxTargets)
+	for _, kind := range slices.Concat(inboxKinds, c.Kinds) {
+		all = append(all, kind+":…")
+	}
+	text := strings.Join(all, ", ")
+	if len(c.Kinds) == 0 {
+		return text + " (in the inbox); page needs a channel"
+	}
+	return text
+}
+
+// UnservedTarget is a target of a route that no channel serves.
+type UnservedTarget struct {
+	// Step is the index of the step, Position that of the target in its list. For a region, Step is
+	// -1 and Position the index of the region.
+	Step, Position int
+	Kind           NoticeKind
+	Target         string
+}
+
+// Unserved returns the targets of a route that no channel serves.
+func (c Channels) Unserved(r Route) (all []UnservedTarget) {
+	regional := make(map[NoticeKind]bool)
+	for i, step := range r.Steps {
+		kind := step.noticeKind()
+		for n, target := range step.targets() {
+			if target == TargetRegion {
+				regional[kind] = true
+			} else if !c.Serves(kind, target) {
+				all = append(all, UnservedTarget{Step: i, Position: n, Kind: kind, Target: target})
+			}
+		}
+	}
+	for i, region := range r.Regions {
+		for _, kind := range []NoticeKind{NoticeNotify, NoticeRemind, NoticePage} {
+			if regional[kind] && !c.Serves(kind, region.Channel) {
+				all = append(all, UnservedTarget{Step: -1, Position: i, Kind: kind, Target: region.Channel})
+				break
+			}
+		}
+	}
+	return all
+}
+
+// noticeKind returns the kind of the notice of a step: a step has only one.
+func (s Step) noticeKind() NoticeKind {
+	switch {
+	case len(s.Page) > 0:
+		return NoticePage
+	case len(s.Remind) > 0:
+		return NoticeRemind
+	}
+	return NoticeNotify
+}

@@ -105,16 +105,6 @@ func currentNames(t *testing.T) renames {
 // base is the set of files that the tests compare with.
 var base = filepath.Join("testdata", "base")
 
-func TestServer_AnswersRecordedRequestsAsBefore(t *testing.T) {
-	names, list := currentNames(t), readExchanges(t, filepath.Join(base, "exchanges", "fresh"))
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, dir)
-		defer w.close()
-		replay(t, w, names, list)
-	})
-}
-
 func TestDatabase_IsReadAndResumedAsBefore(t *testing.T) {
 	names, list := currentNames(t), readExchanges(t, filepath.Join(base, "exchanges", "stored"))
 	dir := copyFiles(t, base)

@@ -7,7 +7,6 @@
 //	test-seal.key           key file of the database; test data, never use it elsewhere
 //	test-audit.key          key that signs the audit log; test data
 //	test-principals.json    API keys and a session cookie of the database; test data
-//	exchanges/fresh/        HTTP requests and responses, in order, on an empty database
 //	exchanges/stored/       HTTP requests and responses, in order, on a copy of fermata.db
 //
 // The tests send the recorded requests to the current server and compare the responses. Names that

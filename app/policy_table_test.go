@@ -282,8 +282,8 @@ func (e *policyTable) auditLines(kind string) int {
 	return strings.Count(out, `"kind":"`+kind+`"`)
 }
 
-// Every way to ask × every verdict of the policy × every person, through HTTP, the Go client and the
-// CLI. Only the people whom the rule names decide; everyone else is refused with an audit line.
+// Every way to ask × every verdict of the policy × every person, through HTTP, the Go client and
+// the CLI. Only the people whom the rule names decide; everyone else is refused with an audit line.
 func TestPolicy_EveryWayToAskHasTheSameRules(t *testing.T) {
 	for _, storage := range []string{"sqlite", "postgres"} {
 		t.Run(storage, func(t *testing.T) {

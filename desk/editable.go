@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// CheckEditable compares what was shown with an edited version of it. It returns an error that wraps
-// [ErrInvalidEdit] if they differ in a field that [Requirement.Editable] does not cover.
+// CheckEditable compares what was shown with an edited version of it. It returns an error that
+// wraps [ErrInvalidEdit] if they differ in a field that [Requirement.Editable] does not cover.
 func (q Requirement) CheckEditable(shown, edited json.RawMessage) error {
 	differences, err := Diff(shown, edited)
 	if err != nil {

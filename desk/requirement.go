@@ -319,7 +319,8 @@ func mergeAudiences(a, b [][]string) [][]string {
 }
 
 // mergeGroups joins groups of the same people and keeps the higher count and the later stage: two
-// rules that need one dba need one dba. Anyone is satisfied by the people that the other side names.
+// rules that need one dba need one dba. Anyone is satisfied by the people that the other side
+// names.
 func mergeGroups(a, b []Group) []Group {
 	merged := slices.Clone(a)
 	// join each group once: two equal groups on one side need two people

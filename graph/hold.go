@@ -98,7 +98,8 @@ func (inst *instance) releaseTask(t *task, r *activation.Record) error {
 	return nil
 }
 
-// applyEdit merges an edited state. It reports whether the state was changed. The lock must be held.
+// applyEdit merges an edited state. It reports whether the state was changed. The lock must be
+// held.
 func (inst *instance) applyEdit(t *task, r *activation.Record) (bool, error) {
 	edited, err := decodeState(inst.flow.stateType, r.Answer)
 	if err != nil {

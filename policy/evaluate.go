@@ -231,8 +231,8 @@ func (j *evaluation) charge(counter counterTemplate, amount int64) {
 	}
 }
 
-// completed returns the requirement of the default. If it names no people, one person is asked. A nil
-// requirement is nil.
+// completed returns the requirement of the default. If it names no people, one person is asked. A
+// nil requirement is nil.
 func (r *Requirement) completed(in *Input) *Requirement {
 	if r == nil {
 		return nil

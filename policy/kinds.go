@@ -28,8 +28,8 @@ func (v Verdict) applies(kind string) bool {
 	return true
 }
 
-// applies reports whether the rule applies to the kind of request. An author has put a gate or a hold
-// there on purpose: a rule passes it only if its condition is about kinds or gates.
+// applies reports whether the rule applies to the kind of request. An author has put a gate or a
+// hold there on purpose: a rule passes it only if its condition is about kinds or gates.
 func (r *rule) applies(kind string) bool {
 	if r.Then == Allow && (kind == kindGate || kind == kindHold) {
 		return slices.Contains(r.info.requestFields, "kind") || slices.Contains(r.info.requestFields, "gate") //mutate:gate-named-by-rule

@@ -31,8 +31,8 @@ type Requirement struct {
 	// VisibleTo lists audiences: a person who sees the request belongs to each of them. An audience
 	// lists group:x, user:x, role:x or requester. Empty means everyone in the account.
 	VisibleTo [][]string `json:"visibleTo,omitempty"`
-	// Sensitive lists JSON pointers of values that are masked until a person reveals them, including
-	// everything below them.
+	// Sensitive lists JSON pointers of values that are masked until a person reveals them,
+	// including everything below them.
 	Sensitive []string `json:"sensitive,omitempty"`
 	// RememberMax is how long an approval can be remembered as a grant. Zero means never.
 	RememberMax Duration `json:"rememberMax"`
@@ -114,8 +114,8 @@ type OnEscalate string
 const (
 	// NextStep asks the people of the next step of the route.
 	NextStep OnEscalate = "next_step"
-	// ReturnToRun closes the request and gives the run the reason. That is neither an approval nor a
-	// rejection.
+	// ReturnToRun closes the request and gives the run the reason. That is neither an approval nor
+	// a rejection.
 	ReturnToRun OnEscalate = "return"
 )
 
@@ -204,9 +204,9 @@ func impliesAudience(all [][]string, audience []string) bool {
 	return slices.ContainsFunc(all, func(other []string) bool { return len(subtract(other, audience)) == 0 })
 }
 
-// mergeGroups keeps the higher count and the later stage for equal groups, and permits widening only
-// to names that both permit. Two groups of one rule need different people, even if their expanded names are equal. So
-// each group is joined at most once.
+// mergeGroups keeps the higher count and the later stage for equal groups, and permits widening
+// only to names that both permit. Two groups of one rule need different people, even if their
+// expanded names are equal. So each group is joined at most once.
 func (r *Requirement) mergeGroups(groups []Group) {
 	own := len(r.Groups)
 	first := slices.Clone(r.Groups)

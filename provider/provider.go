@@ -54,8 +54,8 @@ type Capabilities struct {
 	// Effects: effects are recorded in the owner's ledger. Without it, the executor does not
 	// control the effects of a run.
 	Effects bool
-	// Policy: [Execution.Policy] is evaluated before an approval is raised. Without it, the executor
-	// evaluates it, and answers the approvals that it allows.
+	// Policy: [Execution.Policy] is evaluated before an approval is raised. Without it, the
+	// executor evaluates it, and answers the approvals that it allows.
 	Policy bool
 	// Remote: executions only make a remote call and wait for it. The executor runs more of them at
 	// once than it has workers, so that slow receivers do not block others.

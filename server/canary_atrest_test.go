@@ -247,7 +247,7 @@ func (a *atRestSite) drive() {
 	}
 	a.start("waits", "inproc:pay", input+`}`)
 
-	// A request of an external agent, whose answer goes to a webhook.
+	// a request of an external agent, whose answer goes to a webhook.
 	a.secrets["callback URL"] = a.webhook.URL + "/" + canary + "-callback-at-rest"
 	id = a.start("external", "external:request", fmt.Sprintf(`{"kind":"PLAIN-kind","data":{"text":%s},"answerSchema":{"type":"string","title":"PLAIN-schema"},"callback":{"url":%s}}`,
 		quoted(a.secret("external data")), quoted(a.secrets["callback URL"])))

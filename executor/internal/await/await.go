@@ -16,12 +16,12 @@ import (
 // Target is a run whose outcome a caller waits for.
 type Target struct {
 	Account, Run, StateKey string
-	// actor and resumeID name the resume whose outcome is wanted; without them it is that of the
+	// Actor and resumeID name the resume whose outcome is wanted; without them it is that of the
 	// start.
 	Actor, ResumeID string
-	// wait is how long to wait; 0 is Config.Wait, and a negative one does not wait.
+	// Wait is how long to wait; 0 is Config.Wait, and a negative one does not wait.
 	Wait time.Duration
-	// execution is the run's execution, if it is in this process.
+	// Execution is the run's execution, if it is in this process.
 	Execution *Execution
 }
 

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// counterKind is a counter of the policy's limits: what was charged to it, and when. It is
+	// CounterKind is a counter of the policy's limits: what was charged to it, and when. It is
 	// written in the transaction of what it is charged for, by its revision: of two actions that
 	// together would exceed a limit, one finds the counter changed and is judged again.
 	CounterKind store.DocumentKind = "counter"
-	// chargeKind is what one action was charged, and the grant that it has used, so that neither
+	// ChargeKind is what one action was charged, and the grant that it has used, so that neither
 	// happens twice when it is evaluated again: after a takeover, or because its target has
 	// changed. It is deleted with its run.
 	ChargeKind store.DocumentKind = "charge"
@@ -33,10 +33,10 @@ const JobKind store.DocumentKind = "chore"
 const RunMessageKind store.DocumentKind = "back"
 
 const (
-	// rulingKind is what the rules said of an action, with their whole input, so that other rules
+	// RulingKind is what the rules said of an action, with their whole input, so that other rules
 	// can be tried on it: see Replay. It is deleted with its run.
 	RulingKind store.DocumentKind = "ruling"
-	// policyKind is the text of a policy that was applied to actions of the account. Its id is the
+	// PolicyKind is the text of a policy that was applied to actions of the account. Its id is the
 	// digest of the policy.
 	PolicyKind store.DocumentKind = "policy"
 )

@@ -13,7 +13,7 @@ const (
 	RunMetaKind store.DocumentKind = "run"    // what is known of a run beyond its row
 	VoteKind    store.DocumentKind = "vote"   // one person's vote, for analytics
 	NoticeKind  store.DocumentKind = "notice" // a notice that has to be sent, or was
-	// approversKind is changed with every approval in a run where one who approved something must
+	// ApproversKind is changed with every approval in a run where one who approved something must
 	// not approve anything else: of two approvals at the same moment, one is weighed again.
 	ApproversKind store.DocumentKind = "approvers"
 	// what a resume id was answered with; see resumed.go

@@ -163,7 +163,7 @@ func (g *FairScheduler) permitDuration(c *accountQueue) time.Duration {
 	return overloadedPermit
 }
 
-// Release frees the permit of a request that is done, or whose permit has expired.
+// release frees the permit of a request that is done, or whose permit has expired.
 func (g *FairScheduler) release(l *Permit, done bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

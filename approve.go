@@ -104,8 +104,8 @@ func (a Approved[T]) By() string { return a.by }
 // Approve evaluates the run's policy for the action and asks a person if the policy requires it.
 // The interrupt is of kind [Approval] with an [ApprovalRequest]; its answer is a [Decision]. Like
 // [Kind.Ask], Approve returns an error that the node must return while the request is open. A
-// rejection is a [*RejectedError]; an expired request is an [*ExpiredError]. One activation can
-// request the same action with the same arguments only once.
+// rejection is a [*RejectedError], a return for redesign a [*ReturnedError], an expired request an
+// [*ExpiredError]. One activation can request the same action with the same arguments only once.
 func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) {
 	var zero Approved[T]
 	scope := activation.FromContext(ctx)
@@ -322,10 +322,12 @@ func requestOnce[T any](ctx context.Context, place *activation.Scope, action Act
 			return approved, nil
 		}
 		return applyEdits(ctx, place, action.Policy, approved, decision, id)
+	case VerbReturn:
+		return zero, &ReturnedError{Action: approved.action, Reason: decision.Reason, By: decision.By, At: decision.At, Auth: decision.Auth}
 	case VerbExpire:
 		return zero, &ExpiredError{Action: approved.action, Reason: decision.Reason} //mutate:expiry-is-an-error
 	}
-	return zero, &RejectedError{Action: approved.action, Reason: decision.Reason, Codes: decision.Codes, By: decision.By}
+	return zero, &RejectedError{Action: approved.action, Reason: decision.Reason, Codes: decision.Codes, By: decision.By, At: decision.At}
 }
 
 // applyEdits replaces the requested arguments with the approver's. The policy may still deny them:
@@ -383,7 +385,8 @@ type Decision struct {
 	// Args, with approve, replace the requested arguments.
 	Args   json.RawMessage `json:"args,omitempty"`
 	Reason string          `json:"reason,omitempty"`
-	// Codes, with reject, are machine-readable reasons, for example "too_expensive".
+	// Codes are machine-readable reasons for a rejection, for example "too_expensive", or for edited
+	// arguments.
 	Codes []string `json:"codes,omitempty"`
 	// By, At, Auth and Rule say who decided, when, how they were authenticated, and by which rule.
 	// The runtime writes them: see [Attestation].
@@ -396,16 +399,18 @@ type Decision struct {
 // Verb is the type of a decision.
 type Verb string
 
-// The verbs of a decision. VerbExpire means that the deadline passed without a decision.
+// The verbs of a decision. VerbReturn sends the action back for redesign: it is neither approved nor
+// rejected. VerbExpire means that the deadline passed without a decision.
 const (
 	VerbApprove Verb = "approve"
 	VerbReject  Verb = "reject"
+	VerbReturn  Verb = "return"
 	VerbExpire  Verb = "expire"
 )
 
 // Choices lists the verbs.
 func (Verb) Choices() []string {
-	return []string{string(VerbApprove), string(VerbReject), string(VerbExpire)}
+	return []string{string(VerbApprove), string(VerbReject), string(VerbReturn), string(VerbExpire)}
 }
 
 // Limits for [Decision.Codes].
@@ -414,11 +419,10 @@ const (
 	maxCodeBytes = 100 // bytes
 )
 
-// ValidateFor checks edited arguments against the schema of the action, and the codes of a
-// rejection.
+// ValidateFor checks edited arguments against the schema of the action, and the codes.
 func (d Decision) ValidateFor(question ApprovalRequest) error {
-	if len(d.Codes) > 0 && d.Verb != VerbReject {
-		return fmt.Errorf("codes are allowed only with %q, not with %q", VerbReject, d.Verb)
+	if edits := d.Verb == VerbApprove && d.Args != nil; len(d.Codes) > 0 && d.Verb != VerbReject && !edits {
+		return fmt.Errorf("codes are allowed only with %q and with edited arguments, not with %q", VerbReject, d.Verb)
 	}
 	if len(d.Codes) > maxCodes || slices.ContainsFunc(d.Codes, func(c string) bool { return c == "" || len(c) > maxCodeBytes }) {
 		return fmt.Errorf("at most %d codes of 1 to %d bytes each are allowed", maxCodes, maxCodeBytes)

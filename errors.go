@@ -3,6 +3,7 @@ package fermata
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/fermata-go/fermata/internal/activation"
 )
@@ -82,10 +83,28 @@ type RejectedError struct {
 	Reason, By string
 	// Codes are the machine-readable reasons of the person, if any.
 	Codes []string
+	// At is the time of the decision, if a person or the clock made it.
+	At time.Time
 }
 
 func (e *RejectedError) Error() string {
 	return refusalText("rejected", e.Action, e.By, e.Reason)
+}
+
+// ReturnedError reports that a person returned an action, or a question, for redesign. It is neither
+// an approval nor a rejection: nothing may be done, and the program may propose something else.
+type ReturnedError struct {
+	// Action is the name of the action; for a question it is the kind.
+	Action string
+	// Reason says what to change. By is the person.
+	Reason, By string
+	// At is the time of the decision, Auth how the person was authenticated.
+	At   time.Time
+	Auth string
+}
+
+func (e *ReturnedError) Error() string {
+	return refusalText("returned for redesign", e.Action, e.By, e.Reason)
 }
 
 // ExpiredError reports that no decision was made before the deadline. It is neither an approval nor

@@ -38,6 +38,7 @@ type Kind[Q, A any] struct {
 	hasValidator     bool   // A may implement a validator interface
 	attested         attest.Fields
 	human            json.RawMessage // the answer schema for people
+	defaultAnswer    json.RawMessage
 }
 
 // Choices is implemented by string types with a fixed set of values. The set becomes an enum in the
@@ -59,7 +60,7 @@ type AnyKind interface {
 	QuestionSchema() json.RawMessage
 	AnswerSchema() json.RawMessage
 	// HumanAnswerSchema is AnswerSchema without what people cannot give: attested fields (see
-	// [AttestedAnswer]) and, for a [Decision], the verb expire.
+	// [AttestedAnswer]) and, for a [Decision], the verbs return and expire.
 	HumanAnswerSchema() json.RawMessage
 	// AttestedFields are the fields that the runtime writes (see [AttestedAnswer]): their roles by
 	// JSON name.
@@ -88,7 +89,7 @@ const holdKind = "hold"
 // NewKind creates a kind and registers its name, so that other processes can validate answers. Use
 // it for package variables. It panics if the name is empty, "hold" or "interrupt", or registered
 // with other types, or if a type has no JSON Schema.
-func NewKind[Q, A any](name string) *Kind[Q, A] {
+func NewKind[Q, A any](name string, options ...KindOption) *Kind[Q, A] {
 	if name == "" || name == holdKind || name == PlainKind || !utf8.ValidString(name) {
 		panic(fmt.Sprintf("fermata: NewKind: invalid kind name %q", name))
 	}
@@ -98,6 +99,16 @@ func NewKind[Q, A any](name string) *Kind[Q, A] {
 	k.attested, k.human = attest.FieldsOf(reflect.TypeFor[A]()), k.answer.Text
 	if len(k.attested) > 0 {
 		k.human = schema.TextWithout[A](slices.Collect(maps.Keys(k.attested)))
+	}
+	for _, option := range options {
+		if option.defaultAnswer == nil {
+			continue
+		}
+		data, _, err := k.decode(option.defaultAnswer)
+		if err != nil {
+			panic(fmt.Sprintf("fermata: NewKind: the default answer of %q: %v", name, err))
+		}
+		k.defaultAnswer = data
 	}
 	kinds.Lock()
 	defer kinds.Unlock()
@@ -110,6 +121,14 @@ func NewKind[Q, A any](name string) *Kind[Q, A] {
 	kinds.byName[name] = k
 	return k
 }
+
+// KindOption configures a kind.
+type KindOption struct{ defaultAnswer any }
+
+// DefaultAnswer declares the answer of a question that nobody answers before its deadline. It is used
+// only if a rule says so (on_timeout: default), and never for an approval, a gate, a hold or an effect
+// in doubt.
+func DefaultAnswer(answer any) KindOption { return KindOption{defaultAnswer: answer} }
 
 // LookupKind returns the kind with this name.
 func LookupKind(name string) (AnyKind, bool) {
@@ -140,10 +159,11 @@ func (k *Kind[Q, A]) QuestionSchema() json.RawMessage { return bytes.Clone(k.que
 func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answer.Text) }
 
 // HumanAnswerSchema returns the JSON Schema of the answers that a person can give: without attested
-// fields (see [AttestedAnswer]) and, for [Approval], without expiry. Use it for forms.
+// fields (see [AttestedAnswer]) and, for [Approval], without expiry and return: only some
+// rules let a person return a request. Use it for forms.
 func (k *Kind[Q, A]) HumanAnswerSchema() json.RawMessage {
 	if _, decides := any(k).(*Kind[ApprovalRequest, Decision]); decides {
-		return bytes.Replace(k.human, []byte(`,"`+VerbExpire+`"]`), []byte("]"), 1)
+		return bytes.Replace(k.human, []byte(`,"`+VerbReturn+`","`+VerbExpire+`"]`), []byte("]"), 1)
 	}
 	return bytes.Clone(k.human)
 }
@@ -158,6 +178,19 @@ func (k *Kind[Q, A]) AttestedFields() map[string]string {
 	return fields
 }
 
+// DefaultAnswerFor returns the default answer as JSON, or nil if the kind declares none or it does
+// not match the question.
+func (k *Kind[Q, A]) DefaultAnswerFor(question json.RawMessage) json.RawMessage {
+	if k.defaultAnswer == nil {
+		return nil
+	}
+	answer, err := k.Check(question, k.defaultAnswer)
+	if err != nil {
+		return nil
+	}
+	return answer
+}
+
 // AnswerFingerprint changes when the answer schema changes; "" for a recursive A.
 func (k *Kind[Q, A]) AnswerFingerprint() string { return k.answer.Digest }
 
@@ -167,6 +200,9 @@ func (k *Kind[Q, A]) AnswerFingerprint() string { return k.answer.Digest }
 // earlier version of the program and no longer matches the kind, Ask asks again.
 //
 // Several questions may be open at once: ask all of them, then return the joined errors.
+//
+// If a person returns the question for redesign, the error is a [*ReturnedError]. If a rule rejects
+// it at its deadline, the error is a [*RejectedError].
 //
 // Ask has no result for an expired question: if an executor or a server expires it, the run fails
 // with the code "expired". [Approve] returns an [*ExpiredError] instead, so that the program can
@@ -213,6 +249,9 @@ func (k *Kind[Q, A]) askAnswered(ctx context.Context, question Q) (answer A, id 
 // readAnswer returns the answer of a record, or the error to wait with if the answer is rejected
 // and the interrupt is open again.
 func (k *Kind[Q, A]) readAnswer(scope *activation.Scope, record *activation.Record, question json.RawMessage) (answer A, id string, err error) {
+	if record.AnswerType == activation.RefusalType {
+		return answer, record.ID, decodeRefusal(k.name, record.Answer)
+	}
 	if answer, err = k.decodeAnswer(record, question); err != nil {
 		err = scope.RefuseAndWait(record.ID, err)
 	}

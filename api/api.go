@@ -68,7 +68,7 @@ type Request struct {
 
 // Decision is the decision of a request.
 type Decision struct {
-	Verdict string          `json:"verdict" enum:"approve,reject,answer,expire"`
+	Verdict string          `json:"verdict" enum:"approve,reject,return,answer,expire"`
 	Answer  json.RawMessage `json:"answer,omitempty"`
 	By      string          `json:"by"`
 	Via     string          `json:"via,omitempty"`

@@ -24,7 +24,7 @@ type requestCommands struct {
 	Delegate delegateCommand `cmd:"" group:"people" help:"Delegate a request to another eligible approver."`
 	Snooze   snoozeCommand   `cmd:"" group:"people" help:"Snooze notifications. The deadline does not change."`
 	Extend   extendCommand   `cmd:"" group:"people" help:"Extend the deadline of a request."`
-	Escalate escalateCommand `cmd:"" group:"people" help:"Escalate a request: run the next step of its route now."`
+	Escalate escalateCommand `cmd:"" group:"people" help:"Escalate a request: run the next step of its route now, or return it for redesign if its rules say so."`
 	Abandon  abandonCommand  `cmd:"" group:"people" help:"Cancel the run that a request belongs to."`
 	Grants   grantsCommands  `cmd:"" group:"people" help:"Create, list and revoke grants."`
 	Stats    statsCommand    `cmd:"" group:"people" help:"Report decision times, counts, approvers and rules."`

@@ -67,7 +67,9 @@ Example:
 
   fermata extend int_… 2d`,
 
-	"escalate": `Example:
+	"escalate": `If the rules of the request say on_escalate: return, this returns it for redesign: the request ends, and the run gets the reason.
+
+Example:
 
   fermata escalate int_… --reason "the shop is down"`,
 

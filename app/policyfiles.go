@@ -21,15 +21,16 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// reloadInterval is how often the policy and groups files are checked for changes.
+// reloadInterval is how often the policy, routes and groups files are checked for changes.
 const reloadInterval = 10 * time.Second
 
-// policyFiles loads and reloads the policy, routes and groups files. The policy and groups may
-// change while the server runs; a file that cannot be loaded changes nothing.
+// policyFiles loads and reloads the policy, routes and groups files. They may change while the
+// server runs; a file that cannot be loaded changes nothing.
 type policyFiles struct {
 	settings  config.Desk
 	groups    *groupsFile
 	rules     *policy.LiveSet // nil: no policy
+	routes    atomic.Pointer[map[string]desk.Route]
 	options   policy.Options
 	lastCheck groupCheck // used only by watch
 	status    atomic.Pointer[server.PolicyStatus]
@@ -122,14 +123,15 @@ func openPolicyFiles(ctx context.Context, c config.Desk, channels desk.Channels)
 		if d.Routes, err = readRoutes(c.RoutesFile, channels); err != nil {
 			return nil, d, fmt.Errorf("desk.routesFile: %w", err)
 		}
+		f.routes.Store(&d.Routes)
+		d.CurrentRoutes = func() map[string]desk.Route { return *f.routes.Load() }
 	}
 	if c.PolicyFile != "" {
 		read := func(context.Context) (string, []byte, error) {
 			text, err := os.ReadFile(c.PolicyFile)
 			return c.PolicyFile, text, err
 		}
-		routes := slices.AppendSeq([]string{}, maps.Keys(d.Routes))
-		f.options = policy.Options{Directory: f.groups, Routes: routes, UnknownFields: policy.OptionalFields}
+		f.options = policy.Options{Directory: f.groups, Routes: routeNames(d.Routes), UnknownFields: policy.OptionalFields}
 		f.rules = policy.NewLiveSet(read, f.options)
 		if _, err := f.rules.Reload(ctx); err != nil {
 			return nil, d, fmt.Errorf("desk.policyFile: %w", err)
@@ -159,6 +161,38 @@ func readRoutes(file string, channels desk.Channels) (map[string]desk.Route, err
 	return routes, nil
 }
 
+// routeNames returns the names of routes. The list is never nil: then a policy can name none.
+func routeNames(routes map[string]desk.Route) []string {
+	return slices.AppendSeq([]string{}, maps.Keys(routes))
+}
+
+// reloadRoutes reads the routes file again. Routes that the policy names must exist: otherwise the
+// file changes nothing.
+func (f *policyFiles) reloadRoutes(ctx context.Context, log *slog.Logger) error {
+	if f.settings.RoutesFile == "" {
+		return nil
+	}
+	routes, err := readRoutes(f.settings.RoutesFile)
+	if err != nil {
+		return err
+	}
+	same := func(a, b desk.Route) bool { return a.Digest() == b.Digest() }
+	if maps.EqualFunc(*f.routes.Load(), routes, same) {
+		return nil
+	}
+	if f.rules != nil {
+		options := f.options
+		options.Routes = routeNames(routes)
+		if _, err := f.rules.ReloadWith(ctx, options); err != nil {
+			return fmt.Errorf("%s: %w", f.settings.RoutesFile, err)
+		}
+		f.options = options
+	}
+	f.routes.Store(&routes)
+	log.Info("new routes in force", "routes", len(routes))
+	return nil
+}
+
 // watch reloads changed files until ctx ends.
 func (f *policyFiles) watch(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(reloadInterval)
@@ -182,7 +216,7 @@ func (f *policyFiles) watch(ctx context.Context, log *slog.Logger) {
 		}
 		broken, misfit := f.reload(ctx, log)
 		f.status.Store(&server.PolicyStatus{Rejected: broken != nil, Unsatisfiable: misfit != nil})
-		say("policy or groups file cannot be loaded; keeping the previous version", broken)
+		say("policy, routes or groups file cannot be loaded; keeping the previous version", broken)
 		say("groups have changed, and some rules cannot be satisfied; a server would not start with these files", misfit)
 	}
 }
@@ -191,7 +225,7 @@ func (f *policyFiles) watch(ctx context.Context, log *slog.Logger) {
 // rules require more than the new groups can give; the groups still apply, because people who left
 // must lose their rights.
 func (f *policyFiles) reload(ctx context.Context, log *slog.Logger) (broken, misfit error) {
-	broken = f.groups.load()
+	broken = errors.Join(f.groups.load(), f.reloadRoutes(ctx, log))
 	if f.rules == nil {
 		return broken, nil
 	}

@@ -182,3 +182,36 @@ func TestPolicyFiles_ErrorsNameTheFile(t *testing.T) {
 		}
 	}
 }
+
+func TestPolicyFiles_RoutesAreReloaded(t *testing.T) {
+	rules := strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: db", 1)
+	c := config.Desk{PolicyFile: write(t, "policy.yaml", rules), GroupsFile: write(t, "groups.yaml", someGroups), RoutesFile: write(t, "routes.yaml", someRoutes)}
+	files, d, err := openPolicyFiles(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := someRoutes + "- {name: web, steps: [{at: 0s, notify: [inbox]}, {at: 2h, expire: stale}]}\n"
+	for _, step := range []struct {
+		file, text string
+		broken     string
+		routes     int
+	}{
+		{c.RoutesFile, both, "", 2},
+		{c.PolicyFile, strings.Replace(rules, "route: db", "route: web", 1), "", 2}, // a route that is new
+		{c.RoutesFile, someRoutes, "web", 2},                                        // the policy names web
+		{c.RoutesFile, "routes: 1\n", "routes.yaml", 2},
+		{c.PolicyFile, rules, "routes.yaml", 2},
+		{c.RoutesFile, someRoutes, "", 1},
+	} {
+		if err := os.WriteFile(step.file, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		broken, misfit := files.reload(t.Context(), slog.New(slog.DiscardHandler))
+		if misfit != nil || (broken == nil) != (step.broken == "") || broken != nil && !strings.Contains(broken.Error(), step.broken) {
+			t.Errorf("%q: %v, %v", step.text, broken, misfit)
+		}
+		if got := len(d.CurrentRoutes()); got != step.routes {
+			t.Errorf("%q: %d routes, want %d", step.text, got, step.routes)
+		}
+	}
+}

@@ -93,9 +93,11 @@ type (
 		Action   Action `json:"action,omitzero"`
 		Edited   Digest `json:"edited,omitzero"`
 		Approved Digest `json:"approved,omitzero"`
-		Answer   Digest `json:"answer,omitzero"`
-		Reason   Digest `json:"reason,omitzero"`
-		Shown    Shown  `json:"shown"`
+		// Codes are the machine-readable reasons for a rejection or an edit.
+		Codes  []string `json:"codes,omitempty"`
+		Answer Digest   `json:"answer,omitzero"`
+		Reason Digest   `json:"reason,omitzero"`
+		Shown  Shown    `json:"shown"`
 		// Groups are the groups for which the vote counts. The actor was a member at that time.
 		Groups   []string `json:"groups,omitempty"`
 		Quorum   Quorum   `json:"quorum,omitzero"`
@@ -123,7 +125,10 @@ type (
 	RequestExpired struct {
 		Deadline Timestamp `json:"deadline"`
 		Why      string    `json:"why,omitempty"` // a code
-		Timing   Timing    `json:"timing,omitzero"`
+		// Then is what a rule does at the deadline: reject, or default for the default answer.
+		Then   string `json:"then,omitempty"`
+		Answer Digest `json:"answer,omitzero"` // the default answer
+		Timing Timing `json:"timing,omitzero"`
 	}
 
 	// RequestWithdrawn records that a run no longer asks.
@@ -326,13 +331,14 @@ const (
 	VerbApprove          Verb = "approve"
 	VerbApproveWithEdits Verb = "approve_with_edits"
 	VerbReject           Verb = "reject"
+	VerbReturn           Verb = "return" // for redesign
 	VerbRespond          Verb = "respond"
 	VerbAskClarification Verb = "ask_back"
 	VerbAbandon          Verb = "escape"
 )
 
 func (v Verb) valid() error {
-	return oneOf(v, VerbApprove, VerbApproveWithEdits, VerbReject, VerbRespond, VerbAskClarification, VerbAbandon, "")
+	return oneOf(v, VerbApprove, VerbApproveWithEdits, VerbReject, VerbReturn, VerbRespond, VerbAskClarification, VerbAbandon, "")
 }
 
 // Approves reports whether the verb lets an action run.

@@ -187,7 +187,7 @@ func outcomeOf(body Body) Outcome {
 		switch {
 		case body.Verb.Approves():
 			return OutcomeApprove
-		case body.Verb == VerbReject:
+		case body.Verb == VerbReject, body.Verb == VerbReturn: // the store has one verdict for both
 			return OutcomeReject
 		}
 		return OutcomeAnswer

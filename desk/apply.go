@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"github.com/fermata-go/fermata"
 )
 
 // Env is the environment of a command.
@@ -80,6 +82,9 @@ type RequestSpec struct {
 	// without steps defaults to [DefaultRoute].
 	Requirement Requirement
 	Route       Route
+	// DefaultAnswer is the answer that the question declares for a deadline that passes. It is used
+	// only with [DefaultOnTimeout], and never for an action, a gate, a hold or an effect in doubt.
+	DefaultAnswer json.RawMessage
 }
 
 // New creates a request and runs the first steps of its route.
@@ -108,6 +113,9 @@ func New(ask RequestSpec, env Env) (Change, error) {
 		V: Version, ID: ask.ID, State: StateOpen, Created: now, Subject: ask.Subject, Requirement: ask.Requirement, Route: ask.Route,
 		Deadline: ask.Route.deadline(now, time.Time{}, ask.Requirement.maxOpen()),
 	}.clone()
+	if ask.Requirement.OnTimeout == DefaultOnTimeout && ask.Subject.mayDefault() {
+		r.DefaultAnswer = slices.Clone(ask.DefaultAnswer)
+	}
 	r.RouteProgress = RouteProgress{Epoch: 1, Base: r.Route.startAt(now, r.Deadline)}
 	d := &update{r: r, env: env, now: now, command: "ask", from: From{Actor: SystemActor("run")}}
 	d.logEvent(EventAsked, "asked", map[string]string{"route": ask.Route.Name, "route_digest": ask.Route.Digest(), "shown": ask.Subject.ShownDigest})
@@ -142,6 +150,12 @@ func (a *RequestSpec) check() error {
 		}
 		return false
 	})
+	if a.Subject.Kind == fermata.EffectInDoubt.Name() {
+		// only the facts answer this question
+		if a.Requirement.OnEscalate = EscalateToNextStep; a.Requirement.OnTimeout == RejectOnTimeout {
+			a.Requirement.OnTimeout = ExpireOnTimeout
+		}
+	}
 	if err := a.Requirement.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -150,6 +164,17 @@ func (a *RequestSpec) check() error {
 	}
 	return nil
 }
+
+// mayDefault reports whether a default answer is possible: never where it would permit something.
+func (s Subject) mayDefault() bool {
+	return s.Action == "" && !slices.Contains([]string{fermata.Approval.Name(), gateKind, holdKind, fermata.EffectInDoubt.Name()}, s.Kind)
+}
+
+// The kinds of gates and holds; their packages use this one.
+const (
+	gateKind = "approval-gate"
+	holdKind = "hold"
+)
 
 // Apply applies a command and returns the change. It does not modify r. An error changes nothing;
 // [Code] returns its code.

@@ -159,6 +159,9 @@ func (a Extend) apply(d *update) error {
 }
 
 func (a Escalate) apply(d *update) error {
+	if d.r.Requirement.OnEscalate == EscalateReturns {
+		return a.returnForRedesign(d)
+	}
 	if err := d.checkText(a.Reason, false); err != nil {
 		return err
 	}
@@ -175,6 +178,23 @@ func (a Escalate) apply(d *update) error {
 	d.r.RouteProgress.Escalated++
 	d.logEvent(EventEscalated, "escalated it", map[string]string{"reason": a.Reason, "step": fmt.Sprint(next + 1)})
 	d.fireStep(next)
+	return nil
+}
+
+// returnForRedesign closes the request: the run gets the reason and may propose something else.
+func (a Escalate) returnForRedesign(d *update) error {
+	if err := d.checkText(a.Reason, true); err != nil {
+		return err
+	}
+	if !a.Actor.Auth.AtLeast(d.r.Requirement.MinAuth) {
+		return d.refuse(ErrWeakAuth, "requires "+string(d.r.Requirement.MinAuth))
+	}
+	if a.Seen != (Seen{}) {
+		if err := d.checkSeen(); err != nil {
+			return err
+		}
+	}
+	d.conclude(Decision{Outcome: OutcomeReturned, By: []string{a.Actor.ID}, Reason: a.Reason})
 	return nil
 }
 

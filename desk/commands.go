@@ -112,6 +112,8 @@ type Approve struct{ From }
 type ApproveEdited struct {
 	From
 	Args json.RawMessage
+	// Codes are the reasons for the edit, for programs. A requirement can ask for them.
+	Codes []string
 }
 
 // Reject rejects the action.
@@ -174,7 +176,8 @@ type Extend struct {
 	Until time.Time
 }
 
-// Escalate fires the next step of the route now.
+// Escalate fires the next step of the route now. If the requirement says so, it returns the request
+// for redesign instead: that is a decision, and needs a reason.
 type Escalate struct {
 	From
 	Reason string

@@ -20,14 +20,39 @@ func (a Reject) apply(d *update) error {
 	if err := d.checkText(a.Reason, len(a.Codes) == 0); err != nil {
 		return err
 	}
-	if len(a.Codes) > 20 || slices.ContainsFunc(a.Codes, func(c string) bool { return c == "" || len(c) > 100 }) {
-		return d.refuse(ErrInvalidText, "a code must have 1 to 100 characters, and at most 20 codes are allowed")
+	if err := d.checkCodes(a.Codes); err != nil {
+		return err
 	}
 	text := "rejected it"
 	if a.Reason != "" {
 		text += ": " + a.Reason
 	}
 	return d.recordVote(Vote{Verb: VerbReject, Choice: d.r.ActionDigest(), Codes: slices.Clone(a.Codes), Reason: a.Reason, Retry: a.Retry}, text)
+}
+
+// checkCodes checks the length and number of codes.
+func (d *update) checkCodes(codes []string) error {
+	if len(codes) > 20 || slices.ContainsFunc(codes, func(c string) bool { return c == "" || len(c) > 100 }) {
+		return d.refuse(ErrInvalidText, "a code must have 1 to 100 characters, and at most 20 codes are allowed")
+	}
+	return nil
+}
+
+// checkEditReasons checks the reasons for an edit against those that the requirement knows.
+func (d *update) checkEditReasons(codes []string, need Requirement) error {
+	if err := d.checkCodes(codes); err != nil || len(need.EditReasons) == 0 {
+		return err
+	}
+	known := strings.Join(need.EditReasons, ", ")
+	if len(codes) == 0 {
+		return d.refuse(ErrInvalidEdit, "an edit needs a reason code: "+known)
+	}
+	for _, code := range codes {
+		if !slices.Contains(need.EditReasons, code) {
+			return d.refuse(ErrInvalidEdit, fmt.Sprintf("unknown reason code %q: use %s", code, known))
+		}
+	}
+	return nil
 }
 
 func (a Respond) apply(d *update) error {
@@ -68,6 +93,11 @@ func (a Withdraw) apply(d *update) error {
 func (d *update) recordVote(v Vote, text string) error {
 	v.By, v.At, v.Rev = d.from.Actor.ID, d.now, d.r.Rev+1
 	v.Auth, v.Via = d.from.Actor.Auth, d.from.Via
+	var err error
+	if v.Stage, err = d.openStage(); err != nil {
+		return err
+	}
+	before := d.r.VoteProgress.Stage
 	i := slices.IndexFunc(d.r.Votes, func(old Vote) bool { return old.By == v.By })
 	if i >= 0 && d.r.Votes[i].sameAs(v) {
 		// The same vote again: it may suffice now, if another person's vote counts again.
@@ -93,7 +123,11 @@ func (d *update) recordVote(v Vote, text string) error {
 	if err := d.updateProgress(); err != nil {
 		return err
 	}
-	return d.decideIfEnough(v)
+	if err := d.decideIfEnough(v); err != nil {
+		return err
+	}
+	d.noteStage(before)
+	return nil
 }
 
 // seenDigest returns the digest that the voter saw, or "" if unknown. It is the current digest:
@@ -108,7 +142,7 @@ func (d *update) seenDigest() string {
 // sameAs reports whether both votes are equal.
 func (v Vote) sameAs(w Vote) bool {
 	return v.Verb == w.Verb && v.Choice == w.Choice && slices.Equal(v.Codes, w.Codes) && v.Reason == w.Reason && v.Retry == w.Retry &&
-		string(v.Value) == string(w.Value) && v.Auth == w.Auth
+		string(v.Value) == string(w.Value) && v.Auth == w.Auth && v.Stage == w.Stage
 }
 
 // decideIfEnough closes the request if the votes for one choice suffice. It checks every voter
@@ -124,7 +158,7 @@ func (d *update) decideIfEnough(v Vote) error {
 	case v.Verb == VerbApprove && t.Met():
 		f := Decision{Outcome: OutcomeApproved, By: t.by, Digest: d.r.ActionDigest()}
 		if d.r.Edit != nil {
-			f.Args = d.r.Edit.Args
+			f.Args, f.Codes = d.r.Edit.Args, d.r.Edit.Codes
 		}
 		d.conclude(f)
 	case v.Verb == VerbRespond && t.Met():
@@ -145,9 +179,13 @@ func (a ApproveEdited) apply(d *update) error {
 		return Approve{a.From}.apply(d)
 	}
 	need, err := d.requirementFor(edit)
+	if err == nil {
+		err = d.checkEditReasons(a.Codes, need)
+	}
 	if err != nil {
 		return err
 	}
+	edit.Codes = slices.Clone(a.Codes)
 	return d.applyEdit(edit, need)
 }
 
@@ -214,7 +252,11 @@ func (d *update) applyEdit(edit Edit, need Requirement) error {
 	if len(edit.Fields) == 0 {
 		text = "restored the original arguments"
 	}
-	d.logEvent(EventEdited, text, d.withRendering(map[string]string{"before": d.r.ActionDigest(), "after": edit.Digest, "args": edit.ArgsDigest}))
+	detail := map[string]string{"before": d.r.ActionDigest(), "after": edit.Digest, "args": edit.ArgsDigest}
+	if len(edit.Codes) > 0 {
+		detail["codes"] = strings.Join(edit.Codes, ",")
+	}
+	d.logEvent(EventEdited, text, d.withRendering(detail))
 	d.r.Edit, d.r.Requirement, d.r.Votes = &edit, need, nil
 	if limit := need.maxOpen(); limit > 0 {
 		d.r.Deadline = earliest(d.r.Deadline, d.r.Created.Add(time.Duration(limit)))
@@ -226,10 +268,13 @@ func (d *update) applyEdit(edit Edit, need Requirement) error {
 		d.logEvent(EventRequirementRaised, "raised the requirement: "+d.r.VoteProgress.String(), nil)
 	}
 	err := d.checkEligible(edit.By, VerbApprove)
+	if err == nil {
+		err = d.checkStage(edit.By, d.r.openStage())
+	}
 	switch {
 	case err == nil:
 		err = (Approve{}).apply(d)
-	case errors.Is(err, ErrExcluded):
+	case errors.Is(err, ErrExcluded), errors.Is(err, ErrEarlierStage):
 		err = nil // the edit stays, and others approve it
 	}
 	if err != nil || d.r.State != StateOpen {

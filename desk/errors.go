@@ -15,6 +15,7 @@ var (
 	ErrNotHuman             = errors.New("only a person can do this")
 	ErrNotMember            = errors.New("not a member of an approver group")
 	ErrExcluded             = errors.New("excluded by separation of duties")
+	ErrEarlierStage         = errors.New("an earlier stage of the approval chain is open")
 	ErrWeakAuth             = errors.New("authentication is too weak")
 	ErrNotAllowed           = errors.New("not allowed for this request")
 	ErrNotPermitted         = errors.New("not permitted")
@@ -42,7 +43,7 @@ var codes = []struct {
 	code string
 }{
 	{ErrDecided, "already_decided"}, {ErrExpired, "expired"}, {ErrWithdrawn, "withdrawn"}, {ErrNotHuman, "not_human"},
-	{ErrNotMember, "not_member"}, {ErrExcluded, "excluded"}, {ErrWeakAuth, "weak_auth"}, {ErrNotAllowed, "not_allowed"},
+	{ErrNotMember, "not_member"}, {ErrExcluded, "excluded"}, {ErrWeakAuth, "weak_auth"}, {ErrEarlierStage, "earlier_stage"}, {ErrNotAllowed, "not_allowed"},
 	{ErrNotPermitted, "not_yours"}, {ErrClaimed, "claimed"}, {ErrNotClaimed, "not_claimed"}, {ErrNoClarification, "no_question"},
 	{ErrNoStep, "no_step"}, {ErrInvalidTime, "bad_time"}, {ErrInvalidText, "bad_text"}, {ErrTooMany, "too_many"}, {ErrInvalidValue, "bad_value"},
 	{ErrInvalidEdit, "bad_edit"}, {ErrForgedIdentity, "identity_mismatch"}, {ErrDenied, "denied"}, {ErrChanged, "changed"}, {ErrInvalid, "invalid"}, {ErrKeyReused, "reused"},

@@ -54,6 +54,7 @@ const (
 	EventOutage                EventType = "outage"
 	EventRouteStep             EventType = "step"
 	EventWidened               EventType = "widened"
+	EventStageOpened           EventType = "stage" // the next groups of an approval chain decide
 	EventDecided               EventType = "decided"
 )
 

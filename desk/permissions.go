@@ -130,6 +130,13 @@ func (d *update) checkVoter() error {
 	if !d.from.Actor.Auth.AtLeast(d.r.Requirement.MinAuth) {
 		return d.refuse(ErrWeakAuth, "requires "+string(d.r.Requirement.MinAuth))
 	}
+	open, err := d.openStage()
+	if err == nil {
+		err = d.checkStage(d.from.Actor.ID, open)
+	}
+	if err != nil {
+		return err
+	}
 	return d.checkSeen()
 }
 

@@ -49,6 +49,10 @@ type Request struct {
 	// Snoozed is the time until which no notices are sent.
 	Snoozed time.Time `json:"snoozed,omitzero"`
 
+	// DefaultAnswer is the answer at the deadline, if the question declares one and the requirement
+	// uses it.
+	DefaultAnswer json.RawMessage `json:"default_answer,omitempty"`
+
 	VoteProgress VoteProgress `json:"progress"`
 	// Log has the latest events, oldest first.
 	Log      []Event   `json:"log,omitempty"`
@@ -168,6 +172,8 @@ type Vote struct {
 	// digest of the action or of the answer.
 	Choice string          `json:"word"`
 	Value  json.RawMessage `json:"value,omitempty"`
+	// Stage is the stage that was open. The vote counts for groups of this and of earlier stages.
+	Stage int `json:"stage,omitempty"`
 	// Codes, Reason and Retry are set for a rejection.
 	Codes  []string `json:"codes,omitempty"`
 	Reason string   `json:"reason,omitempty"`
@@ -212,13 +218,15 @@ type Edit struct {
 	ArgsDigest string `json:"args_digest"`
 	// Fields are the JSON pointers that differ from the requested arguments.
 	Fields []string `json:"fields,omitempty"`
+	// Codes are the reasons for the edit.
+	Codes []string `json:"codes,omitempty"`
 }
 
 // Decision is the final result of a request. There is at most one.
 type Decision struct {
 	Outcome Outcome   `json:"outcome"`
 	At      time.Time `json:"at"`
-	// By lists the people whose votes decided. It is empty if the request expired.
+	// By lists the people whose votes decided, or [ClockName]. It is empty if the request expired.
 	By []string `json:"by,omitempty"`
 	// For an approval, Digest is the digest of the approved action. Args are its arguments if they
 	// were edited.
@@ -226,7 +234,7 @@ type Decision struct {
 	Args   json.RawMessage `json:"args,omitempty"`
 	// Value is the answer, if the outcome is [OutcomeAnswered].
 	Value json.RawMessage `json:"value,omitempty"`
-	// Codes and Reason explain a rejection. Retry allows the agent to try something else.
+	// Codes and Reason explain a rejection; Codes also an edit. Retry allows the agent to try something else.
 	Codes  []string `json:"codes,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 	Retry  bool     `json:"retry,omitempty"`
@@ -239,6 +247,7 @@ type Outcome string
 const (
 	OutcomeApproved  Outcome = "approve"
 	OutcomeRejected  Outcome = "reject"
+	OutcomeReturned  Outcome = "return" // for redesign: neither approved nor rejected
 	OutcomeAnswered  Outcome = "answer"
 	OutcomeExpired   Outcome = "expire"
 	OutcomeAbandoned Outcome = "escape"

@@ -241,7 +241,11 @@ func (d *update) resolveTargets(targets []string) []string {
 // approverTargets returns the targets for the approvers. Anyone is the inbox.
 func (r Request) approverTargets() []string {
 	var all []string
+	open := r.openStage()
 	for _, g := range r.Requirement.Groups {
+		if g.Stage != open { // these decide later, or have decided
+			continue
+		}
 		for _, who := range g.From {
 			switch {
 			case who == PrincipalAnyone, who == PrincipalRequester && r.Subject.Requester == "":

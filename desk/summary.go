@@ -42,7 +42,7 @@ func (r Request) Summary(now time.Time) string {
 // String returns how the request ended: "approved by ann, bob", "expired: stale".
 func (f Decision) String() string {
 	words := map[Outcome]string{
-		OutcomeApproved: "approved", OutcomeRejected: "rejected", OutcomeAnswered: "answered", OutcomeExpired: "expired", OutcomeAbandoned: "abandoned", OutcomeWithdrawn: "withdrawn",
+		OutcomeApproved: "approved", OutcomeRejected: "rejected", OutcomeReturned: "returned for redesign", OutcomeAnswered: "answered", OutcomeExpired: "expired", OutcomeAbandoned: "abandoned", OutcomeWithdrawn: "withdrawn",
 	}
 	s := words[f.Outcome]
 	if f.Args != nil {
@@ -96,5 +96,8 @@ func AllowedVerbs(r Request, person string, directory Directory) ([]Verb, error)
 
 func checkEligibleFor(r Request, person string, verb Verb, directory Directory) error {
 	d := &update{r: r, env: Env{Directory: directory}, command: "decide", from: From{Actor: Actor{ID: person}}}
-	return d.checkEligible(person, verb)
+	if err := d.checkEligible(person, verb); err != nil {
+		return err
+	}
+	return d.checkStage(person, r.openStage())
 }

@@ -19,6 +19,10 @@ type VoteProgress struct {
 	// Rejections of RejectionsNeeded people have rejected.
 	Rejections       int `json:"denials,omitempty"`
 	RejectionsNeeded int `json:"deny_at,omitempty"`
+	// Stage is the open stage of Stages, counted from 1. Both are 0 if the groups have no order.
+	// Missing then lists the groups of the open stage only.
+	Stage  int `json:"stage,omitempty"`
+	Stages int `json:"stages,omitempty"`
 }
 
 // MissingGroup is a group that needs more people.
@@ -36,6 +40,9 @@ type UncountedVote struct {
 // String returns a summary for people: "1 of 2, needs 1 × finops".
 func (p VoteProgress) String() string {
 	parts := []string{fmt.Sprintf("%d of %d", p.Have, p.Need)}
+	if p.Stages > 0 {
+		parts = append(parts, fmt.Sprintf("stage %d of %d", p.Stage, p.Stages))
+	}
 	for _, m := range p.Missing {
 		parts = append(parts, fmt.Sprintf("needs %d × %s", m.Count, m.Group))
 	}
@@ -53,6 +60,7 @@ type voteCount struct {
 	quorum.Result
 	by        []string // the voters that count
 	uncounted []UncountedVote
+	stage     int // the open stage
 }
 
 // isMember reports whether a person is currently in a group of the requirement.
@@ -152,16 +160,39 @@ func (d *update) countVotes(verb Verb, choice string) (voteCount, error) {
 			if row[i], err = d.isMember(g, v.By); err != nil { //mutate:left-group-member-checked
 				return t, err
 			}
+			row[i] = row[i] && g.Stage <= v.Stage
 		}
 		people, in = append(people, v.By), append(in, row)
 	}
-	t.Result = quorum.Assign(d.groupCounts(), in)
+	t.Result, t.stage = d.assign(in)
 	for i, person := range people {
 		if t.GroupOf[i] >= 0 || verb == VerbReject {
 			t.by = append(t.by, person)
 		}
 	}
 	return t, nil
+}
+
+// assign assigns voters to groups, stage by stage: a vote counts for a group only if all groups of
+// earlier stages are satisfied. It returns the open stage, or the last one if all are satisfied.
+func (d *update) assign(in [][]bool) (result quorum.Result, open int) {
+	stages := d.r.Requirement.stages()
+	for _, open = range stages {
+		reached := make([][]bool, len(in))
+		for p, row := range in {
+			reached[p] = slices.Clone(row)
+			for i, g := range d.r.Requirement.Groups {
+				reached[p][i] = row[i] && g.Stage <= open
+			}
+		}
+		result = quorum.Assign(d.groupCounts(), reached)
+		for i, g := range d.r.Requirement.Groups {
+			if g.Stage <= open && result.Missing[i] > 0 {
+				return result, open
+			}
+		}
+	}
+	return result, open
 }
 
 // uncountedReason returns why a vote no longer counts, or "" if it counts. Membership is checked
@@ -183,7 +214,8 @@ func (d *update) uncountedReason(v Vote) (string, error) {
 // updateProgress recounts the votes for display, for the choice with the most votes.
 func (d *update) updateProgress() error {
 	p := VoteProgress{Need: totalCount(d.r.Requirement.Groups), RejectionsNeeded: max(1, d.r.Requirement.Denials)}
-	best := voteCount{Result: quorum.Assign(d.groupCounts(), nil)}
+	var best voteCount
+	best.Result, best.stage = d.assign(nil)
 	for _, v := range d.r.Votes {
 		t, err := d.countVotes(v.Verb, v.Choice)
 		if err != nil {
@@ -197,8 +229,11 @@ func (d *update) updateProgress() error {
 		}
 	}
 	p.Have = best.Have()
+	if stages := d.r.Requirement.stages(); len(stages) > 1 {
+		p.Stage, p.Stages = slices.Index(stages, best.stage)+1, len(stages)
+	}
 	for i, n := range best.Missing {
-		if n > 0 {
+		if n > 0 && d.r.Requirement.Groups[i].Stage <= best.stage {
 			p.Missing = append(p.Missing, MissingGroup{Group: d.r.Requirement.Groups[i].String(), Count: n})
 		}
 	}

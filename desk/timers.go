@@ -9,7 +9,7 @@ import (
 
 func (Tick) apply(d *update) error {
 	if !d.now.Before(d.r.Deadline) {
-		d.conclude(Decision{Outcome: OutcomeExpired, Reason: d.r.Route.Steps[d.r.Route.expiryStep()].Expire})
+		d.conclude(d.timeoutDecision())
 		return nil
 	}
 	if !d.r.Snoozed.IsZero() && !d.now.Before(d.r.Snoozed) {
@@ -21,6 +21,24 @@ func (Tick) apply(d *update) error {
 	}
 	d.runDueSteps()
 	return nil
+}
+
+// ClockName is in [Decision.By] if the clock decided, as a rule says.
+const ClockName = "clock"
+
+// timeoutDecision returns how the request ends at its deadline. It never approves.
+func (d *update) timeoutDecision() Decision {
+	rule := ""
+	if len(d.r.Subject.Rules) > 0 {
+		rule = " (" + strings.Join(d.r.Subject.Rules, ", ") + ")"
+	}
+	switch {
+	case d.r.Requirement.OnTimeout == RejectOnTimeout:
+		return Decision{Outcome: OutcomeRejected, By: []string{ClockName}, Reason: fmt.Sprintf("not decided by %s: the rules%s reject it then", formatTime(d.r.Deadline), rule)}
+	case d.r.Requirement.OnTimeout == DefaultOnTimeout && d.r.DefaultAnswer != nil:
+		return Decision{Outcome: OutcomeAnswered, By: []string{ClockName}, Value: d.r.DefaultAnswer, Reason: fmt.Sprintf("not answered by %s: the rules%s take the default answer", formatTime(d.r.Deadline), rule)}
+	}
+	return Decision{Outcome: OutcomeExpired, Reason: d.r.Route.Steps[d.r.Route.expiryStep()].Expire}
 }
 
 func (a RecordDelivery) apply(d *update) error {

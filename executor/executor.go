@@ -113,6 +113,14 @@ func (c *Config) setDefaults() error {
 	return nil
 }
 
+// routes returns the function that returns the current routes.
+func (c DeskConfig) routes() func() map[string]desk.Route {
+	if c.CurrentRoutes != nil {
+		return c.CurrentRoutes
+	}
+	return func() map[string]desk.Route { return c.Routes }
+}
+
 // DeskConfig says how people decide on requests. The zero value asks any one person, for as long as
 // [Config.RequestTimeout].
 type DeskConfig struct {
@@ -121,6 +129,9 @@ type DeskConfig struct {
 	// Routes are, by name, the notices, reminders and pages of requests. The route named "default"
 	// is used for requests without a route in the policy.
 	Routes map[string]desk.Route
+	// CurrentRoutes, if set, returns the routes for new requests instead of Routes, so that they can
+	// change. Its routes must be valid. Open requests keep their route.
+	CurrentRoutes func() map[string]desk.Route
 	// Policy, if set, says which actions are allowed, denied or asked about, and who decides them.
 	Policy policy.Source
 	// Environment, as "prod", and Zone are inputs of the policy. Without a zone that of the policy
@@ -188,7 +199,7 @@ func New(config Config) (*Executor, error) {
 		Policy: config.Desk.Policy, Environment: config.Desk.Environment, Zone: config.Desk.Zone, DiscardRulings: config.Desk.DiscardRulings, Log: config.Log,
 	}, e.store, e.docs)
 	e.requests = requests.New(requests.Config{
-		Directory: config.Desk.Directory, Routes: config.Desk.Routes, Policy: config.Desk.Policy != nil, Notify: config.Desk.Notify != nil,
+		Directory: config.Desk.Directory, Routes: config.Desk.routes(), Policy: config.Desk.Policy != nil, Notify: config.Desk.Notify != nil,
 		RequestTimeout: config.RequestTimeout, Poll: config.Poll, Log: config.Log,
 	}, e.store, e.docs, e.governor, e.providers, e.background)
 	e.outbox = outbox.New(outbox.Config{Notify: config.Desk.Notify, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.background, e.stats)

@@ -8,6 +8,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/decide"
 	"github.com/fermata-go/fermata/executor/internal/requests"
+	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -25,8 +26,18 @@ const ActReveal = requests.ActReveal
 
 // Act does something with a request that decides nothing: claim, view, comment, delegate, snooze,
 // ask for clarification. It returns the request afterwards, store.ErrNotFound if there is none, or
-// an error of package desk.
+// an error of package desk. An escalation that returns the request for redesign is a decision, and
+// the run continues; it can also return a [*RefusedError].
 func (e *Executor) Act(ctx context.Context, account, id string, act desk.Command) (desk.Request, error) {
+	if escalate, ok := act.(desk.Escalate); ok && escalate.Actor.Kind == desk.ActorHuman {
+		doc, err := e.requests.RequestDocument(ctx, account, id)
+		if err != nil {
+			return desk.Request{}, err
+		}
+		if doc.Requirement.OnEscalate == desk.EscalateReturns {
+			return e.returnForRedesign(ctx, account, id, escalate)
+		}
+	}
 	return e.requests.Act(ctx, account, id, act)
 }
 
@@ -43,6 +54,26 @@ func (e *Executor) Reveal(ctx context.Context, account, id string, from desk.Fro
 func (e *Executor) RecordRendering(ctx context.Context, account, id string, by desk.From, shown string, rendering desk.Rendering) (desk.Request, error) {
 	by.Seen.Digest = shown
 	return e.requests.Act(ctx, account, id, desk.View{From: by, Rendering: &rendering})
+}
+
+// returnForRedesign decides a request: its run gets the reason. It does not wait for the run.
+func (e *Executor) returnForRedesign(ctx context.Context, account, id string, act desk.Escalate) (desk.Request, error) {
+	value, err := decide.ReturnValue(act.Reason)
+	if err != nil {
+		return desk.Request{}, err
+	}
+	resume := ident.Random("ret")
+	if key := act.IdempotencyKey.Key; key != "" {
+		resume = ident.Derive("ret", id, key)
+	}
+	_, err = e.Decide(ctx, DecideRequest{
+		Account: account, ResumeID: resume, Actor: act.Actor.ID, Via: act.Via, Auth: act.Actor.Auth,
+		Targets: map[string]Answer{id: {Value: value, Shown: act.Seen.Digest}}, Wait: -1,
+	})
+	if _, pending := errors.AsType[*PendingError](err); err != nil && !pending {
+		return desk.Request{}, err
+	}
+	return e.requests.RequestDocument(ctx, account, id)
 }
 
 // Abandon cancels the run that a request belongs to, on behalf of a person who may decide the

@@ -24,8 +24,8 @@ type Approval[S any] struct {
 	// Decisions returns the field of the state that stores the decisions. It is required. Gates may
 	// share one.
 	Decisions func(state *S) *[]Record
-	// Forward is the node after an approval. Backward is the node after a rejection or without a
-	// decision.
+	// Forward is the node after an approval. Backward is the node after a rejection, a return for
+	// redesign, or without a decision.
 	Forward, Backward string
 }
 
@@ -66,6 +66,11 @@ func (a Approval[S]) Ask(ctx context.Context, state S) (S, error) {
 		question.CurrentStatus = a.Status(state)
 	}
 	signal, err := Kind.Ask(ctx, question)
+	if back, ok := refused(err); ok {
+		back.Gate = a.ID
+		*trail = append(*trail, back)
+		return state, nil
+	}
 	if err != nil {
 		return state, err
 	}

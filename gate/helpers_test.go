@@ -124,7 +124,7 @@ func (j *journey) saved() *graph.Snapshot[pipeline] {
 }
 
 // answer answers the open interrupt. The run must wait at the next gate, or finish after the last.
-func (j *journey) answer(signal gate.Signal) pipeline {
+func (j *journey) answer(signal any) pipeline {
 	j.t.Helper()
 	open, _ := j.open()
 	out, err := j.resume(graph.Answer(open.ID, signal))

@@ -45,4 +45,19 @@ type Record struct {
 	// [fermata.Attestation].
 	Auth string `json:"auth,omitempty"`
 	Rule string `json:"rule,omitempty"`
+	// Returned reports that the gate was returned for redesign: it was neither approved nor
+	// rejected. Feedback has the reason.
+	Returned bool `json:"returned,omitempty"`
+}
+
+// refused returns the record of a gate that ended without a signal: returned for redesign, or
+// rejected at its deadline. It has no gate id.
+func refused(err error) (Record, bool) {
+	switch e := err.(type) {
+	case *fermata.ReturnedError:
+		return Record{At: e.At.UTC(), Feedback: e.Reason, By: e.By, Auth: e.Auth, Returned: true}, true
+	case *fermata.RejectedError:
+		return Record{At: e.At.UTC(), Feedback: e.Reason, By: e.By}, true
+	}
+	return Record{}, false
 }

@@ -34,6 +34,7 @@ type compiled struct {
 	after       []bool
 	holdRecords func(statePtr) *[]HoldRecord // nil: holds are not recorded
 	renames     map[string]string
+	returnTo    *returnTarget
 	migrate     func(Fields) error
 	maxSteps    int
 	parallel    int
@@ -129,6 +130,11 @@ func (c *compiler) checkNodes() {
 	for _, hold := range slices.Concat(c.before, c.after) {
 		if _, ok := c.index[hold]; !ok {
 			c.addMistake(MistakeUnknown, hold, "a hold names unknown node %q%s", hold, c.suggestion(hold))
+		}
+	}
+	if c.returnTo != nil {
+		if _, ok := c.index[c.returnTo.node]; !ok {
+			c.addMistake(MistakeUnknown, c.returnTo.node, "ReturnTo names unknown node %q%s", c.returnTo.node, c.suggestion(c.returnTo.node))
 		}
 	}
 	for _, old := range slices.Sorted(maps.Keys(c.renames)) {
@@ -227,6 +233,13 @@ func (c *compiler) checkReachability() {
 			}
 		}
 	}
+	if c.returnTo != nil && c.isKnown(c.returnTo.node) {
+		for _, held := range slices.Concat(c.before, c.after) {
+			if c.isKnown(held) {
+				c.plan.addTarget(c.nodeIndex(held), c.nodeIndex(c.returnTo.node))
+			}
+		}
+	}
 	c.plan.finish()
 	for i, n := range c.nodes {
 		if c.index[n.name] != i {
@@ -264,7 +277,7 @@ func (c *compiler) build() *compiled {
 	f := &compiled{
 		name: c.name, address: fermata.Segment{Type: fermata.SegmentRunnable, ID: c.name}.String(), stateType: c.stateType, plan: c.plan, nodes: slices.Clone(c.nodes), index: c.index, routes: make([][]route, len(c.nodes)+1),
 		holdRecords: c.holdRecords, before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
-		renames: maps.Clone(c.renames), migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel, newActivation: c.newActivation,
+		renames: maps.Clone(c.renames), returnTo: c.returnTo, migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel, newActivation: c.newActivation,
 	}
 	for _, n := range c.nodes {
 		f.segments = append(f.segments, nodeSegment(n.name))

@@ -408,7 +408,7 @@ func (exec *execution) checkAnswers(root *compiled, given ...map[string]any) ([]
 			if err != nil {
 				return nil, err
 			}
-			checked = append(checked, checkedAnswer{r, data, answerFingerprint(r), activation.Attestation(attestation)})
+			checked = append(checked, checkedAnswer{r, data, answerFingerprint(r, answer), activation.Attestation(attestation)})
 		}
 	}
 	return checked, nil
@@ -434,6 +434,11 @@ func (exec *execution) checkAnswer(r *activation.Record, answer any, attestation
 		}
 	}()
 	defer recovery.Recover(&err) // methods of the answer may panic
+	if refusal, ok := answer.(fermata.Refusal); ok {
+		if answer, err = refusalFor(r, refusal, attestation); err != nil || r.Kind != fermata.Approval.Name() {
+			return answer.(json.RawMessage), err
+		}
+	}
 	if r.Kind == KindHold {
 		place, err := fermata.ParseAddress(r.Activation)
 		if err != nil {
@@ -471,7 +476,10 @@ func unknownKindText(r *activation.Record) string {
 }
 
 // answerFingerprint returns the fingerprint of the answer schema of an interrupt's kind.
-func answerFingerprint(r *activation.Record) string {
+func answerFingerprint(r *activation.Record, answer any) string {
+	if _, refused := answer.(fermata.Refusal); refused && r.Kind != fermata.Approval.Name() {
+		return activation.RefusalType
+	}
 	if kind, ok := fermata.LookupKind(r.Kind); ok {
 		return kind.AnswerFingerprint()
 	}

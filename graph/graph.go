@@ -4,6 +4,8 @@ import (
 	"context"
 	"reflect"
 	"time"
+
+	"github.com/fermata-go/fermata"
 )
 
 // Start and End are the two ends of every graph. They are not nodes, and nodes cannot have these
@@ -41,8 +43,15 @@ type definition struct {
 	merges      []merge
 	renames     map[string]string
 	migrate     func(fields Fields) error
+	returnTo    *returnTarget
 	maxSteps    int
 	parallel    int
+}
+
+// returnTarget is where a run continues when a hold is returned for redesign.
+type returnTarget struct {
+	node string
+	note func(state statePtr, returned fermata.Refusal)
 }
 
 // node is a node of the graph. sub is set if it contains a graph, fanOut if it processes a list.
@@ -144,6 +153,17 @@ func (g *Graph[S]) RecordHolds(records func(state *S) *[]HoldRecord) {
 	g.holdRecords = nil
 	if records != nil {
 		g.holdRecords = func(state statePtr) *[]HoldRecord { return records(state.(*S)) }
+	}
+}
+
+// ReturnTo declares the node at which a run continues when a person returns one of its holds for
+// redesign. The held node is not entered, and the edges after it are not followed. note, if not nil,
+// writes the reason into the state. Without ReturnTo such a run fails with a
+// [*fermata.ReturnedError].
+func (g *Graph[S]) ReturnTo(node string, note func(state *S, returned fermata.Refusal)) {
+	g.returnTo = &returnTarget{node: node}
+	if note != nil {
+		g.returnTo.note = func(state statePtr, returned fermata.Refusal) { note(state.(*S), returned) }
 	}
 }
 

@@ -72,6 +72,9 @@ func isHoldOf(r *activation.Record, status taskStatus) bool {
 func (inst *instance) releaseTask(t *task, r *activation.Record) error {
 	inst.lock()
 	defer inst.unlock()
+	if r.AnswerType == activation.RefusalType {
+		return inst.refuseTask(t, r)
+	}
 	var edited bool
 	var err error
 	if r.Answer != nil {
@@ -108,6 +111,12 @@ func (inst *instance) applyEdit(t *task, r *activation.Record) (bool, error) {
 	if err := inst.flow.sameHoldRecords(t.base, edited); err != nil {
 		return false, err
 	}
+	return inst.mergeEdited(t, r, edited)
+}
+
+// mergeEdited merges a state that was changed while the task was held, and reports whether it was
+// changed. The lock must be held.
+func (inst *instance) mergeEdited(t *task, r *activation.Record, edited statePtr) (bool, error) {
 	changed, err := inst.editedFields(t.base, edited)
 	if err != nil {
 		return false, err

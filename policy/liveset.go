@@ -49,17 +49,34 @@ func (c Reload) Changed() bool { return c.Before != c.After }
 func (l *LiveSet) Reload(ctx context.Context) (Reload, error) {
 	l.loading.Lock()
 	defer l.loading.Unlock()
+	return l.reload(ctx, l.options, false)
+}
+
+// ReloadWith is Reload with other options, for example with other routes. The same bytes are loaded
+// again, because they may not fit the options. On error the old options stay, too.
+func (l *LiveSet) ReloadWith(ctx context.Context, options Options) (Reload, error) {
+	l.loading.Lock()
+	defer l.loading.Unlock()
+	change, err := l.reload(ctx, options, true)
+	if err == nil {
+		l.options = options
+	}
+	return change, err
+}
+
+func (l *LiveSet) reload(ctx context.Context, options Options, again bool) (Reload, error) {
 	before := l.current.Load()
 	same := Reload{Before: before, After: before}
 	file, src, err := l.read(ctx)
 	if err != nil {
 		return same, err
 	}
-	if before != nil && before.digest == digestOf(src) && before.file == file {
+	unchanged := before != nil && before.digest == digestOf(src) && before.file == file
+	if unchanged && !again {
 		return same, nil
 	}
-	after, err := Load(file, src, l.options)
-	if err != nil {
+	after, err := Load(file, src, options)
+	if err != nil || unchanged {
 		return same, err
 	}
 	l.current.Store(after)

@@ -109,6 +109,9 @@ type Answer struct {
 	// Data is the answer; nil if Expired, that is, the deadline passed without a decision.
 	Data    json.RawMessage
 	Expired bool
+	// Refusal, if not nil, ends an interrupt of a kind other than approval without an answer: it
+	// was returned for redesign, or a rule rejected it at its deadline. Data is nil then.
+	Refusal *fermata.Refusal
 	// By and At are the author and the time of the decision. Auth is how the author was
 	// authenticated, Rule the rule that decided. See [fermata.Attestation].
 	By         string
@@ -192,6 +195,10 @@ type Interrupt struct {
 	fermata.Envelope
 	// AnswerSchema is the JSON Schema of the answer; nil if any JSON is valid.
 	AnswerSchema json.RawMessage
+	// DefaultAnswer is the answer that the question declares for a deadline that passes; nil if it
+	// declares none. The executor uses it only if a rule says so, and never for an approval, a gate,
+	// a hold or an effect in doubt.
+	DefaultAnswer json.RawMessage
 	// Timeout is how long the interrupt may be open; 0 leaves that to the executor.
 	Timeout time.Duration
 }

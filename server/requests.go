@@ -27,9 +27,37 @@ func (s *Server) requestOf(q executor.RequestView) api.Request {
 	case store.InterruptPending:
 		r.Next = s.nextNodes(q)
 	case store.InterruptDecided:
-		r.Decision = &api.Decision{Verdict: string(q.Verdict), Answer: q.Answer, By: q.DecidedBy, Via: q.DecidedVia, Source: string(q.Source), At: q.DecidedAt}
+		r.Decision = &api.Decision{Verdict: verdictOf(q), Answer: q.Answer, By: q.DecidedBy, Via: q.DecidedVia, Source: string(q.Source), At: q.DecidedAt}
+		decidedByClock(r.Decision, q)
 	}
 	return r
+}
+
+// verdictOf returns the verdict of a decided request. The store has one verdict for rejections and
+// for returns; the answer tells them apart.
+func verdictOf(q executor.RequestView) string {
+	var answer struct {
+		Verb fermata.Verb `json:"verb"`
+	}
+	if q.Verdict == store.VerdictReject && json.Unmarshal(q.Answer, &answer) == nil && answer.Verb == fermata.VerbReturn {
+		return string(fermata.VerbReturn)
+	}
+	return string(q.Verdict)
+}
+
+// decidedByClock shows what a rule decided at the deadline: a rejection, or the default answer. The
+// store says only that the request expired.
+func decidedByClock(d *api.Decision, q executor.RequestView) {
+	if q.Verdict != store.VerdictExpire || q.Request == nil || q.Request.Decision == nil {
+		return
+	}
+	switch final := q.Request.Decision; final.Outcome {
+	case desk.OutcomeRejected:
+		d.Verdict = string(store.VerdictReject)
+		d.Answer, _ = json.Marshal(fermata.Decision{Verb: fermata.VerbReject, Reason: final.Reason, By: desk.ClockName, At: final.At}) // strings and a time
+	case desk.OutcomeAnswered:
+		d.Verdict, d.Answer = string(store.VerdictAnswer), final.Value
+	}
 }
 
 // nextNodes returns where the run can continue after the answer, if this program knows its graph.

@@ -48,6 +48,17 @@ type declinedError struct{ by, reason string }
 
 func (e *declinedError) Error() string { return "tool: declined" + reasonText(e.by, e.reason) }
 
+// ofTool names the tool in the error of a question about it that was returned or rejected.
+func ofTool(name string, err error) error {
+	switch e := err.(type) {
+	case *fermata.ReturnedError:
+		e.Action = name
+	case *fermata.RejectedError:
+		e.Action = name
+	}
+	return err
+}
+
 // toResult converts an error that the model should know about to a result. Other errors are
 // returned unchanged.
 func toResult(name string, err error) (Result, error) {
@@ -59,6 +70,8 @@ func toResult(name string, err error) (Result, error) {
 		text = fmt.Sprintf("%s was not called: its arguments are invalid: %v. Correct them and call again.", name, e.err)
 	case *fermata.RejectedError:
 		text = fmt.Sprintf("%s was refused%s. It was not done. Do not ask for the same again; take another way, or say that it cannot be done.", e.Action, reasonText(e.By, e.Reason))
+	case *fermata.ReturnedError:
+		text = fmt.Sprintf("%s was returned for redesign%s. It was not done, and it was not refused either: propose something else that follows the reason.", e.Action, reasonText(e.By, e.Reason))
 	case *fermata.ExpiredError:
 		text = fmt.Sprintf("%s was not decided in time%s. It was not done, and it was not refused either.", e.Action, reasonText("", e.Reason))
 	case *declinedError:
@@ -86,7 +99,7 @@ func cause(err error) error {
 
 func isExplainable(err error) bool {
 	switch err.(type) {
-	case *Error, *argsError, *fermata.RejectedError, *fermata.ExpiredError, *declinedError:
+	case *Error, *argsError, *fermata.RejectedError, *fermata.ReturnedError, *fermata.ExpiredError, *declinedError:
 		return true
 	}
 	return false

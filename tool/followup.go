@@ -90,7 +90,7 @@ func FollowUp[In any](t *Tool, missing func(In) []Missing) *Tool {
 func (t *Tool) ask(ctx context.Context, args json.RawMessage, open []Missing) (json.RawMessage, error) {
 	completed, err := Completion.Ask(ctx, CompletionRequest{Tool: t.name, Args: args, Missing: open, ArgsSchema: t.args.Text})
 	if err != nil {
-		return nil, err
+		return nil, ofTool(t.name, err)
 	}
 	if completed.Declined {
 		return nil, &declinedError{completed.By, completed.Reason}

@@ -47,7 +47,7 @@ func Respond(t *Tool) *Tool {
 		w.call = func(ctx context.Context, args json.RawMessage) (string, error) {
 			response, err := Response.Ask(ctx, ResponseRequest{Tool: t.name, Description: t.description, Args: args})
 			if err != nil {
-				return "", err
+				return "", ofTool(t.name, err)
 			}
 			if response.Declined {
 				return "", &declinedError{response.By, response.Reason}

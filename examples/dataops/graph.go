@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
 )
 
@@ -48,7 +49,7 @@ const (
 //	       ┌──▶ ⏸ transform_destructive ──┐
 //	plan ──┼──▶ ⏸ schema_mutate ──────────┼──▶ report
 //	  ▲    └──▶ ⏸ compliance_export ──────┤
-//	  └──────────── escalated ────────────┘
+//	  └──────────── returned ─────────────┘
 func New(w *Warehouse) (*graph.Flow[State], error) {
 	g := graph.New[State]("dataops")
 	g.Node("plan", plan)
@@ -58,6 +59,7 @@ func New(w *Warehouse) (*graph.Flow[State], error) {
 	g.Node("report", report)
 	g.HoldBefore(destructive, mutation, export)
 	g.RecordHolds(func(s *State) *[]graph.HoldRecord { return &s.Releases })
+	g.ReturnTo("plan", noteReturn)
 	g.Edge(graph.Start, "plan")
 	g.Branch("plan", byOperation, destructive, mutation, export, "report")
 	for _, operation := range []string{destructive, mutation, export} {
@@ -93,6 +95,12 @@ func plan(_ context.Context, s State) (State, error) {
 		s.Region = object
 	}
 	return s, nil
+}
+
+// noteReturn notes why a plan was returned for redesign. The held operation is not entered.
+func noteReturn(s *State, returned fermata.Refusal) {
+	s.Escalated = true
+	s.Log = append(s.Log, fmt.Sprintf("%s: not done: returned by %s: %s", s.Operation, returned.By, returned.Reason))
 }
 
 func byOperation(s State) string {

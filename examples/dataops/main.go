@@ -8,7 +8,11 @@
 //	go run ./examples/dataops -answer grant -by ann                  # continues
 //	go run ./examples/dataops -answer grant -by ann -where customer=42,archived=yes
 //	go run ./examples/dataops -answer deny -by ann
-//	go run ./examples/dataops -answer escalate -by ann               # back to the planner, for a more careful plan
+//	go run ./examples/dataops -answer return -by ann -reason "keep what is not archived"
+//
+// The last one returns the plan for redesign, which is neither a grant nor a denial: the planner gets
+// the reason and makes a more careful plan. On a server, a rule with on_escalate: return gives the
+// command "fermata escalate" this meaning.
 //
 // Other requests are "drop column phone" and "export orders to us-east".
 //
@@ -38,7 +42,7 @@ import (
 type config struct {
 	data, run, request string
 	answer, by         string
-	where              string
+	where, reason      string
 }
 
 func main() {
@@ -46,8 +50,9 @@ func main() {
 	flag.StringVar(&c.data, "data", ".demo", "`directory` for the run")
 	flag.StringVar(&c.run, "run", "dataops-1", "run `name`")
 	flag.StringVar(&c.request, "request", "forget customer 42", "request, if the run is new")
-	flag.StringVar(&c.answer, "answer", "", "grant, deny or escalate the waiting operation")
+	flag.StringVar(&c.answer, "answer", "", "grant, deny or return the waiting operation")
 	flag.StringVar(&c.by, "by", "", "who answers")
+	flag.StringVar(&c.reason, "reason", "", "why it is returned")
 	flag.StringVar(&c.where, "where", "", "use this condition instead, for example customer=42,archived=yes")
 	flag.Parse()
 	if err := work(context.Background(), c, os.Stdout); err != nil {
@@ -112,6 +117,14 @@ func answer(ctx context.Context, flow *graph.Flow[State], c config, held *fermat
 	if c.by == "" {
 		return errors.New("set the approver with -by")
 	}
+	if c.answer == "return" {
+		if c.reason == "" {
+			return errors.New("say with -reason what to change")
+		}
+		returned := fermata.Refusal{Decision: fermata.Decision{Verb: fermata.VerbReturn, Reason: c.reason, By: c.by}}
+		_, err := flow.Resume(ctx, c.run, kept, graph.Answer(held.ID, returned))
+		return err
+	}
 	state, err := fermata.InfoAs[State](held)
 	if err != nil {
 		return err
@@ -121,10 +134,8 @@ func answer(ctx context.Context, flow *graph.Flow[State], c config, held *fermat
 		state.Approval = Granted
 	case "deny":
 		state.Approval = Denied
-	case "escalate":
-		state.Escalated = true
 	default:
-		return fmt.Errorf("invalid answer %q: use grant, deny or escalate", c.answer)
+		return fmt.Errorf("invalid answer %q: use grant, deny or return", c.answer)
 	}
 	if c.where != "" {
 		if state.Where, err = parseWhere(c.where); err != nil {

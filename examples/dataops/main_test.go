@@ -45,7 +45,7 @@ func TestProgram_EachMoveIsAProcessOfItsOwn(t *testing.T) {
 	}{
 		{nil, []string{"holds before transform_destructive", "customer = 42"}, "ran:"},
 		{nil, []string{"holds before transform_destructive"}, "ran:"},
-		{[]string{"-answer", "escalate", "-by", "ann"}, []string{"archived = yes AND customer = 42", "escalated by ann"}, "ran:"},
+		{[]string{"-answer", "return", "-by", "ann", "-reason", "keep the rest"}, []string{"archived = yes AND customer = 42", "returned by ann: keep the rest"}, "ran:"},
 		{
 			[]string{"-answer", "grant", "-by", "bob", "-where", "customer=42,archived=no"},
 			[]string{"ran: DELETE FROM orders WHERE archived = no AND customer = 42\n", "deleted 1 orders", "granted by bob"}, "holds",

@@ -30,6 +30,9 @@ const (
 // Valid reports whether the status is a known one.
 func (s Status) Valid() bool { return s == StatusOpen || s == StatusAnswered || s == StatusWithdrawn }
 
+// RefusalType is the AnswerType of a question that ended without an answer of its kind.
+const RefusalType = "refusal"
+
 // Record is a stored interrupt.
 type Record struct {
 	ID      string
@@ -51,7 +54,7 @@ type Record struct {
 	// entered with the answer.
 	Answer      json.RawMessage
 	Undelivered bool
-	// AnswerType names the answer type that the answer was checked against.
+	// AnswerType names the answer type that the answer was checked against, or is RefusalType.
 	AnswerType string
 	// Attestation says who gave the answer to a hold.
 	Attestation Attestation

@@ -161,13 +161,16 @@ func questionID(run provider.Run) string {
 func (r *request) question(run provider.Run) provider.Interrupt {
 	return provider.Interrupt{
 		ID: questionID(run), Address: fermata.Address{{Type: fermata.SegmentRunnable, ID: graphName}},
-		Envelope: fermata.Envelope{Kind: r.Kind, Data: r.Data}, AnswerSchema: r.AnswerSchema, Timeout: time.Duration(r.Timeout) * time.Second,
+		Envelope: fermata.Envelope{Kind: r.Kind, Data: r.Data}, AnswerSchema: r.AnswerSchema, DefaultAnswer: r.DefaultAnswer, Timeout: time.Duration(r.Timeout) * time.Second,
 	}
 }
 
 // deliverAnswer delivers the answer to the agent if it has a callback, and ends the run.
 func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answer provider.Answer) (provider.Result, error) {
 	req, err := decodeRequest(e.Input)
+	if err == nil && answer.Refusal != nil { // the agent gets the decision
+		answer.Data, err = json.Marshal(answer.Refusal.Decision)
+	}
 	if err != nil {
 		return provider.Result{}, err
 	}

@@ -29,6 +29,8 @@ type request struct {
 	AnswerSchema json.RawMessage `json:"answerSchema,omitempty" jsonschema:"JSON Schema of the answer; references must be internal and not circular"`
 	Callback     *callback       `json:"callback,omitempty" jsonschema:"where the answer is sent; without it the agent polls"`
 	Timeout      int64           `json:"timeout,omitempty" jsonschema:"maximum time that the request may be open, in seconds"`
+	// used only if a rule says so
+	DefaultAnswer json.RawMessage `json:"defaultAnswer,omitempty" jsonschema:"answer at the deadline, if the rules use it; never for approvals and gates"`
 }
 
 type callback struct {
@@ -65,6 +67,9 @@ func decodeRequest(input json.RawMessage) (request, error) {
 	if isNull(r.AnswerSchema) {
 		r.AnswerSchema = nil
 	}
+	if isNull(r.DefaultAnswer) {
+		r.DefaultAnswer = nil
+	}
 	switch {
 	case r.Kind == "":
 		return r, &InputError{"kind", "it is missing"}
@@ -90,6 +95,9 @@ func (p *Provider) check(ctx context.Context, account string, r *request) error 
 		return err
 	}
 	if err := r.checkKind(); err != nil {
+		return err
+	}
+	if err := r.checkDefault(); err != nil {
 		return err
 	}
 	if r.Callback == nil {
@@ -120,6 +128,23 @@ func checkSchema(field string, text json.RawMessage) error {
 	}
 	if err := schema.CheckTypes(text); err != nil {
 		return &InputError{field, err.Error()}
+	}
+	return nil
+}
+
+// checkDefault validates the default answer.
+func (r *request) checkDefault() error {
+	if r.DefaultAnswer == nil {
+		return nil
+	}
+	if r.Kind == fermata.Approval.Name() || r.Kind == "approval-gate" {
+		return &InputError{"defaultAnswer", "an approval has no default answer"}
+	}
+	if len(r.DefaultAnswer) > fermata.MaxAnswerBytes {
+		return &InputError{"defaultAnswer", fmt.Sprintf("it has %d bytes; %d are allowed", len(r.DefaultAnswer), fermata.MaxAnswerBytes)}
+	}
+	if _, err := r.fits(r.DefaultAnswer); err != nil { // the error text would contain the answer
+		return &InputError{"defaultAnswer", "it does not match the answer schema"}
 	}
 	return nil
 }

@@ -158,6 +158,13 @@ func openAnswers(answers []provider.Answer, waiting []*fermata.InterruptCtx) (ma
 			if err != nil {
 				return nil, err
 			}
+			if answer.Refusal != nil {
+				if ic.Kind == "" { // the code would take the refusal for an answer
+					return nil, answer.Refusal.Err(fermata.PlainKind)
+				}
+				targets[answer.InterruptID] = fermata.AttestedAnswer{Answer: *answer.Refusal, Attestation: answer.Attestation()}
+				continue
+			}
 			targets[answer.InterruptID] = fermata.AttestedAnswer{Answer: data, Attestation: answer.Attestation()}
 		}
 	}
@@ -259,6 +266,9 @@ func failureCode(err error) string {
 	if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected {
 		return "rejected"
 	}
+	if _, returned := errors.AsType[*fermata.ReturnedError](err); returned {
+		return "returned"
+	}
 	if errors.Is(err, graph.ErrCorrupt) {
 		return "corrupt_state"
 	}
@@ -268,6 +278,10 @@ func failureCode(err error) string {
 // failureMessage returns the message for people. A node's error may contain any data, so only its
 // address is included.
 func failureMessage(err error) string {
+	// the reason is for whoever redesigns it, and a person wrote it for them
+	if returned, ok := errors.AsType[*fermata.ReturnedError](err); ok {
+		return strings.TrimPrefix(returned.Error(), "fermata: ")
+	}
 	if node, ok := errors.AsType[*graph.NodeError](err); ok {
 		return "the run failed at " + node.Address.String()
 	}
@@ -311,6 +325,11 @@ func toInterrupts(waiting []*fermata.InterruptCtx) ([]provider.Interrupt, error)
 		}
 		if kind, ok := fermata.LookupKind(ic.Kind); ok {
 			q.AnswerSchema = kind.HumanAnswerSchema()
+			if defaults, ok := kind.(interface {
+				DefaultAnswerFor(question json.RawMessage) json.RawMessage
+			}); ok {
+				q.DefaultAnswer = defaults.DefaultAnswerFor(q.Data)
+			}
 		}
 		list = append(list, q)
 	}

@@ -894,7 +894,7 @@ export interface components {
             /** @enum {string} */
             source: "person" | "clock" | "policy";
             /** @enum {string} */
-            verdict: "approve" | "reject" | "answer" | "expire";
+            verdict: "approve" | "reject" | "return" | "answer" | "expire";
             via?: string;
         };
         Drawing: {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/txn"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
@@ -163,6 +164,9 @@ func voteLine(c *txn.Tx, change desk.Change, event desk.Event, verb audit.Verb) 
 	if decided.Settles {
 		decided.Approved = c.Digest(change.Decision.Digest)
 	}
+	if codes := event.Detail["codes"]; codes != "" && codes != docs.UnspecifiedReason {
+		decided.Codes = strings.Split(codes, ",")
+	}
 	for _, vote := range doc.Votes {
 		lapsed := slices.ContainsFunc(doc.VoteProgress.Uncounted, func(l desk.UncountedVote) bool { return l.By == vote.By })
 		if vote.Verb == desk.VerbApprove && !lapsed {
@@ -198,6 +202,9 @@ func shownLine(c *txn.Tx, doc desk.Request, event desk.Event, question string) a
 // ended it: that vote has its own line. A request can also end by an earlier vote that counts
 // again; then the line is made here.
 func finalLine(c *txn.Tx, change desk.Change, event desk.Event) audit.Body {
+	if event.By == ClockActor.Principal && change.Decision.Outcome != desk.OutcomeExpired {
+		return clockLine(c, change)
+	}
 	switch change.Decision.Outcome {
 	case desk.OutcomeExpired:
 		return audit.RequestExpired{Deadline: audit.TimestampOf(change.Request.Deadline), Why: change.Decision.Reason}
@@ -215,8 +222,18 @@ func finalLine(c *txn.Tx, change desk.Change, event desk.Event) audit.Body {
 	return word
 }
 
+// clockLine returns the audit line of a request that a rule ends at its deadline.
+func clockLine(c *txn.Tx, change desk.Change) audit.RequestExpired {
+	line := audit.RequestExpired{Deadline: audit.TimestampOf(change.Request.Deadline), Then: string(desk.RejectOnTimeout)}
+	if change.Decision.Outcome == desk.OutcomeAnswered {
+		answer, _ := strictjson.Canonical(change.Decision.Value) // the desk took it, so it is JSON
+		line.Then, line.Answer = string(desk.DefaultOnTimeout), c.Digest(string(answer))
+	}
+	return line
+}
+
 // outcomeVerbs are the verbs of the outcomes that people decide.
-var outcomeVerbs = map[desk.Outcome]audit.Verb{desk.OutcomeApproved: audit.VerbApprove, desk.OutcomeRejected: audit.VerbReject, desk.OutcomeAnswered: audit.VerbRespond}
+var outcomeVerbs = map[desk.Outcome]audit.Verb{desk.OutcomeApproved: audit.VerbApprove, desk.OutcomeRejected: audit.VerbReject, desk.OutcomeReturned: audit.VerbReturn, desk.OutcomeAnswered: audit.VerbRespond}
 
 // auditAction is the action as it was proposed.
 func auditAction(c *txn.Tx, doc desk.Request) audit.Action {

@@ -32,7 +32,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // code.
 func deskErrorByCode(code string) error {
 	for _, err := range []error{
-		desk.ErrNotMember, desk.ErrExcluded, desk.ErrWeakAuth, desk.ErrNotAllowed, desk.ErrNotPermitted, desk.ErrNotHuman, desk.ErrChanged, desk.ErrDenied, desk.ErrTooMany,
+		desk.ErrNotMember, desk.ErrExcluded, desk.ErrWeakAuth, desk.ErrEarlierStage, desk.ErrNotAllowed, desk.ErrNotPermitted, desk.ErrNotHuman, desk.ErrChanged, desk.ErrDenied, desk.ErrTooMany,
 		desk.ErrForgedIdentity,
 	} {
 		if desk.Code(err) == code {

@@ -14,6 +14,9 @@ import (
 // decision is not read any more, so the verb comes from the answer.
 func refusedVerb(request Request, refused *RefusedError) audit.Verb {
 	if by, ok := errors.AsType[*desk.RefusedError](refused.Err); ok {
+		if by.Command == desk.CommandEscalate { // as a decision it returns the request
+			return audit.VerbReturn
+		}
 		return auditrec.RefusedVerbs[by.Command]
 	}
 	var said fermata.Decision
@@ -23,6 +26,8 @@ func refusedVerb(request Request, refused *RefusedError) audit.Verb {
 	switch {
 	case said.Verb == fermata.VerbReject:
 		return audit.VerbReject
+	case said.Verb == fermata.VerbReturn:
+		return audit.VerbReturn
 	case said.Verb == fermata.VerbApprove && said.Args != nil:
 		return audit.VerbApproveWithEdits
 	case said.Verb == fermata.VerbApprove:

@@ -77,6 +77,8 @@ type submission struct {
 	// requestKey and decision are set if it is about an action.
 	approval *fermata.ApprovalRequest
 	decision *fermata.Decision
+	// returned is set if the request is returned for redesign.
+	returned *fermata.Decision
 }
 
 // submissions checks the answers of a request against the open interrupts. It changes nothing.
@@ -103,8 +105,12 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Requ
 			if err := dc.checkNotMasked(l, w.interrupt, said.Value); err != nil {
 				return nil, err
 			}
-			if err := dc.checkAnswer(ctx, check, request, l.ReadAt, said, &w); err != nil {
+			if isReturn, err := dc.checkReturn(l, said, &w); err != nil {
 				return nil, err
+			} else if !isReturn {
+				if err := dc.checkAnswer(ctx, check, request, l.ReadAt, said, &w); err != nil {
+					return nil, err
+				}
 			}
 		}
 		words = append(words, w)
@@ -221,6 +227,9 @@ func (dc *Decider) resolveApproval(w *submission) error {
 	}
 	if decision.Verb == fermata.VerbExpire { //mutate:expire-verb-reserved
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: errClockOnly}
+	}
+	if decision.Verb == fermata.VerbReturn {
+		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: errNoReturn}
 	}
 	w.Verdict = store.VerdictReject
 	if w.ApprovedDigest, err = asked.ApprovedDigest(decision); w.ApprovedDigest != "" {

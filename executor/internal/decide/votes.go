@@ -275,24 +275,22 @@ func (w *submission) approvals() int {
 	return 0
 }
 
-// unspecifiedReason is the code of a rejection without a reason: package desk requires a reason or
-// a code.
-const unspecifiedReason = "unspecified"
-
 // toAct converts a submission to a command of package desk.
 func (w submission) toAct(request Request) desk.Command {
 	from := desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shownDigest, Rendering: w.rendering}}
 	switch {
+	case w.returned != nil:
+		return desk.Escalate{From: from, Reason: w.returned.Reason}
 	case w.decision == nil:
 		return desk.Respond{From: from, Value: w.value, Choice: w.voteKey()}
 	case w.decision.Verb == fermata.VerbReject:
 		act := desk.Reject{From: from, Codes: w.decision.Codes, Reason: w.decision.Reason}
 		if act.Reason == "" && len(act.Codes) == 0 {
-			act.Codes = []string{unspecifiedReason}
+			act.Codes = []string{docs.UnspecifiedReason}
 		}
 		return act
 	case w.decision.Args != nil:
-		return desk.ApproveEdited{From: from, Args: w.decision.Args}
+		return desk.ApproveEdited{From: from, Args: w.decision.Args, Codes: w.decision.Codes}
 	}
 	return desk.Approve{From: from}
 }
@@ -308,11 +306,14 @@ func (dc *Decider) toStoreAnswer(w submission, decided desk.Request) (store.Answ
 	switch final.Outcome {
 	case desk.OutcomeApproved:
 		answer.Verdict, answer.ApprovedDigest = store.VerdictApprove, final.Digest
-		said.Verb, said.Args, said.Reason = fermata.VerbApprove, final.Args, w.decision.Reason
+		said.Verb, said.Args, said.Codes, said.Reason = fermata.VerbApprove, final.Args, final.Codes, w.decision.Reason
 		value, err = json.Marshal(said)
 	case desk.OutcomeRejected:
 		answer.Verdict, said.Verb = store.VerdictReject, fermata.VerbReject
-		said.Codes = slices.DeleteFunc(slices.Clone(final.Codes), func(c string) bool { return c == unspecifiedReason })
+		said.Codes = slices.DeleteFunc(slices.Clone(final.Codes), func(c string) bool { return c == docs.UnspecifiedReason })
+		value, err = json.Marshal(said)
+	case desk.OutcomeReturned:
+		answer.Verdict, said.Verb = store.VerdictReject, fermata.VerbReturn
 		value, err = json.Marshal(said)
 	case desk.OutcomeAnswered:
 		answer.Verdict = store.VerdictAnswer

@@ -54,6 +54,14 @@ func Attest(i store.Interrupt, request *desk.Request, answer json.RawMessage) (j
 // WeakestAuth returns the weakest authentication of the people who decided a request.
 func WeakestAuth(r desk.Request) (weakest desk.Auth) {
 	found := false
+	if r.Decision != nil && r.Decision.Outcome == desk.OutcomeReturned { // one person, without a vote
+		for _, e := range r.Log {
+			if e.Type == desk.EventDecided {
+				weakest = e.Auth
+			}
+		}
+		return weakest
+	}
 	for _, v := range r.Votes {
 		if r.Decision != nil && slices.Contains(r.Decision.By, v.By) && (!found || !v.Auth.AtLeast(weakest)) {
 			weakest, found = v.Auth, true

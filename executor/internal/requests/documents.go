@@ -107,7 +107,7 @@ func NoDeadline(from time.Time) time.Time { return from.AddDate(90, 0, 0) }
 // deadline.
 func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q provider.Interrupt, shown store.NewInterrupt, base int64) (deadline time.Time, err error) {
 	c := session.Tx
-	ask := desk.RequestSpec{ID: shown.ID, Subject: desk.Subject{Kind: q.Kind, ShownDigest: shown.ShownDigest, Requester: c.Meta.Requester, WordCount: len(bytes.Fields(q.Data))}}
+	ask := desk.RequestSpec{ID: shown.ID, Subject: desk.Subject{Kind: q.Kind, ShownDigest: shown.ShownDigest, Requester: c.Meta.Requester, WordCount: len(bytes.Fields(q.Data))}, DefaultAnswer: q.DefaultAnswer}
 	ask.Requirement = desk.OnePerson()
 	routes, err := s.setRequirement(ctx, session, &ask, q)
 	if err != nil {
@@ -184,7 +184,7 @@ func authors(requester string, docs []desk.Request) []string {
 			continue
 		}
 		switch outcome := doc.Decision.Outcome; {
-		case outcome == desk.OutcomeAnswered, outcome == desk.OutcomeRejected && doc.Decision.Reason != "":
+		case outcome == desk.OutcomeAnswered, outcome == desk.OutcomeReturned, outcome == desk.OutcomeRejected && doc.Decision.Reason != "":
 			all = append(all, doc.Decision.By...)
 		case outcome == desk.OutcomeApproved && doc.Edit != nil:
 			all = append(all, doc.Edit.By)

@@ -12,7 +12,7 @@ import (
 // Routes returns the routes of requests by name. The one named "default" is always there.
 func (s *Service) Routes() map[string]desk.Route {
 	routes := map[string]desk.Route{defaultRouteName: defaultRouteFor(s.RequestTimeout(0))}
-	for name, route := range s.config.Routes {
+	for name, route := range s.config.Routes() {
 		routes[name] = route
 	}
 	return routes

@@ -25,15 +25,16 @@ const defaultRouteName = "default"
 // routeFor is the route of a request: those that rules name, joined; or the configured default; or
 // the built-in one, which ends with the timeout.
 func (s *Service) routeFor(names []string, timeout time.Duration) desk.Route {
+	known := s.config.Routes()
 	if len(names) == 0 {
-		if route, ok := s.config.Routes[defaultRouteName]; ok {
+		if route, ok := known[defaultRouteName]; ok {
 			return capRoute(route, timeout)
 		}
 		return defaultRouteFor(timeout)
 	}
 	var routes []desk.Route
 	for _, name := range names {
-		route, ok := s.config.Routes[name]
+		route, ok := known[name]
 		if !ok {
 			s.config.Log.Error("unknown route in rule; using the default route", "route", name)
 			route = defaultRouteFor(timeout)

@@ -17,7 +17,7 @@ import (
 // Config says how people decide.
 type Config struct {
 	Directory desk.Directory
-	Routes    map[string]desk.Route
+	Routes    func() map[string]desk.Route
 	Policy    bool // there is a policy
 	Notify    bool // notices are sent
 	// RequestTimeout is how long a request may be open; negative means no limit.

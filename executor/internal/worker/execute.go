@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/executor/internal/background"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/ids"
+	"github.com/fermata-go/fermata/executor/internal/requests"
 	"github.com/fermata-go/fermata/executor/internal/retry"
 	"github.com/fermata-go/fermata/executor/internal/tracing"
 	"github.com/fermata-go/fermata/executor/internal/txn"
@@ -194,7 +195,19 @@ func (w *Worker) providerAnswer(ctx context.Context, i store.Interrupt) (answer 
 		answer.Data, answer.Expired = since, false
 		return answer, nil
 	}
-	if answer.Data, err = w.store.Answer(i); err == nil {
+	if answer.Expired {
+		decided, err := w.requests.DecidedByClock(ctx, i)
+		if err != nil || decided != nil {
+			return answerByClock(answer, i.Kind, decided), err
+		}
+	}
+	answer.Data, err = w.store.Answer(i)
+	switch {
+	case err != nil:
+	case i.Verdict == store.VerdictReject && i.Kind != fermata.Approval.Name():
+		answer.Refusal, err = refusalOf(answer)
+		answer.Data = nil
+	default:
 		answer.Data, err = docs.Attest(i, request, answer.Data)
 	}
 	return answer, err
@@ -211,6 +224,31 @@ func (w *Worker) decidedRequest(ctx context.Context, i store.Interrupt) (*desk.R
 		return nil, err
 	}
 	return &known.Request, nil
+}
+
+// answerByClock returns the answer that a rule gives at the deadline: a rejection, or the default
+// answer of the question. It is the answer unchanged if nothing was decided.
+func answerByClock(answer provider.Answer, kind string, decided *requests.ClockDecision) provider.Answer {
+	switch {
+	case decided == nil:
+		return answer
+	case decided.Rejection == nil:
+		answer.Data = decided.Answer
+	case kind == fermata.Approval.Name():
+		answer.Data = decided.Answer
+	default:
+		answer.Refusal = &fermata.Refusal{Decision: *decided.Rejection}
+	}
+	answer.Expired, answer.By = false, desk.ClockName
+	return answer
+}
+
+// refusalOf returns the decision that ended an interrupt without an answer of its kind.
+func refusalOf(answer provider.Answer) (*fermata.Refusal, error) {
+	refusal := new(fermata.Refusal)
+	err := json.Unmarshal(answer.Data, &refusal.Decision)
+	refusal.By, refusal.At, refusal.Auth, refusal.Rule = answer.By, answer.At, answer.Auth, answer.Rule
+	return refusal, err
 }
 
 // commitExecution ends the execution in the store: the outcome, the last changes of the state, and

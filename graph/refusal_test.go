@@ -35,7 +35,7 @@ func heldPlan(t *testing.T, change func(*graph.Graph[redesign])) *graph.Flow[red
 	return flow
 }
 
-func heldID(t *testing.T, err error) string {
+func refusedID(t *testing.T, err error) string {
 	t.Helper()
 	info, ok := fermata.ExtractInterruptInfo(err)
 	if !ok || len(info.Interrupts) != 1 {
@@ -53,12 +53,12 @@ func TestRefusal_ReturnedHoldContinuesAtTheDeclaredNode(t *testing.T) {
 	kept := graph.WithStore(memory.NewStore(nil))
 	_, err := flow.Run(t.Context(), redesign{}, kept, graph.WithRun("r"))
 	for n := range 2 {
-		id := heldID(t, err)
+		id := refusedID(t, err)
 		if _, err = flow.Resume(t.Context(), "r", kept, graph.Answer(id, returned)); n == 1 {
 			break
 		}
 	}
-	last, err := flow.Resume(t.Context(), "r", kept, graph.Answer(heldID(t, err), nil))
+	last, err := flow.Resume(t.Context(), "r", kept, graph.Answer(refusedID(t, err), nil))
 	if err != nil || last != (redesign{Plans: 3, Reason: "ann: smaller", Done: true}) {
 		t.Errorf("state %+v, %v", last, err)
 	}
@@ -71,7 +71,7 @@ func TestRefusal_HoldFailsWithoutADeclaredNode(t *testing.T) {
 		_, err := flow.Run(t.Context(), redesign{}, kept, graph.WithRun("r"))
 		refusal := returned
 		refusal.Verb = verb
-		state, err := flow.Resume(t.Context(), "r", kept, graph.Answer(heldID(t, err), refusal))
+		state, err := flow.Resume(t.Context(), "r", kept, graph.Answer(refusedID(t, err), refusal))
 		_, isReturned := errors.AsType[*fermata.ReturnedError](err)
 		_, isRejected := errors.AsType[*fermata.RejectedError](err)
 		if isReturned != (verb == fermata.VerbReturn) || isRejected != (verb == fermata.VerbReject) || state.Done {
@@ -111,7 +111,7 @@ func TestRefusal_AskReturnsATypedError(t *testing.T) {
 	}
 	kept := graph.WithStore(memory.NewStore(nil))
 	_, err = flow.Run(t.Context(), redesign{}, kept, graph.WithRun("r"))
-	id := heldID(t, err)
+	id := refusedID(t, err)
 	approve := fermata.Refusal{Decision: fermata.Decision{Verb: fermata.VerbApprove}}
 	if _, err := flow.Resume(t.Context(), "r", kept, graph.Answer(id, approve)); err == nil {
 		t.Error("a refusal can approve")

@@ -225,7 +225,7 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 
 // checkEditedHold checks that the rules that asked allow the edits of a held state.
 func (dc *Decider) checkEditedHold(request Request, w *submission, asked desk.Request) error {
-	if w.interrupt.Kind != docs.HoldKind || asked.Subject.Policy == "" || string(w.value) == "null" {
+	if w.returned != nil || w.interrupt.Kind != docs.HoldKind || asked.Subject.Policy == "" || string(w.value) == "null" {
 		return nil
 	}
 	shown, err := dc.store.Data(w.interrupt)

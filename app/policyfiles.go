@@ -31,6 +31,7 @@ type policyFiles struct {
 	groups    *groupsFile
 	rules     *policy.LiveSet // nil: no policy
 	routes    atomic.Pointer[map[string]desk.Route]
+	channels  desk.Channels
 	options   policy.Options
 	lastCheck groupCheck // used only by watch
 	status    atomic.Pointer[server.PolicyStatus]
@@ -172,7 +173,7 @@ func (f *policyFiles) reloadRoutes(ctx context.Context, log *slog.Logger) error 
 	if f.settings.RoutesFile == "" {
 		return nil
 	}
-	routes, err := readRoutes(f.settings.RoutesFile)
+	routes, err := readRoutes(f.settings.RoutesFile, f.channels)
 	if err != nil {
 		return err
 	}

@@ -186,7 +186,7 @@ func TestPolicyFiles_ErrorsNameTheFile(t *testing.T) {
 func TestPolicyFiles_RoutesAreReloaded(t *testing.T) {
 	rules := strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: db", 1)
 	c := config.Desk{PolicyFile: write(t, "policy.yaml", rules), GroupsFile: write(t, "groups.yaml", someGroups), RoutesFile: write(t, "routes.yaml", someRoutes)}
-	files, d, err := openPolicyFiles(t.Context(), c)
+	files, d, err := openPolicyFiles(t.Context(), c, desk.Channels{All: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,8 @@ type Completed struct {
 	FinishReason string          `json:"finishReason,omitempty"`
 }
 
-// Usage is the token usage of a run's models.
+// Usage is the token usage of a run's models. A server also writes promptTokens and
+// completionTokens, which are other names of the same numbers.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`
@@ -43,6 +44,9 @@ type NeedsInput struct {
 	StateKey string `json:"stateKey"`
 	// Interrupts has at least one element.
 	Interrupts []OpenInterrupt `json:"interrupts"`
+	// Deduplicated reports that an identical request was open, and this is its outcome. A server
+	// sets it.
+	Deduplicated bool `json:"deduplicated,omitempty"`
 }
 
 // OpenInterrupt is an interrupt that a run waits for.
@@ -144,6 +148,20 @@ func UnmarshalOutcome(data []byte) (Outcome, error) {
 	return outcome, nil
 }
 
+// withoutAliases removes the second names that a server writes for the members of a [Usage].
+func withoutAliases(usage json.RawMessage) (json.RawMessage, error) {
+	if usage == nil || string(usage) == "null" {
+		return json.RawMessage("null"), nil
+	}
+	members, err := strictjson.Members(usage)
+	if err != nil {
+		return nil, err
+	}
+	delete(members, "promptTokens")
+	delete(members, "completionTokens")
+	return json.Marshal(members)
+}
+
 func decodeOutcome[T Outcome](data []byte) (T, error) {
 	var outcome T
 	members, err := strictjson.Members(data)
@@ -158,6 +176,9 @@ func decodeOutcome[T Outcome](data []byte) (T, error) {
 	case Completed:
 		output = members["output"]
 		delete(members, "output")
+		if members["usage"], err = withoutAliases(members["usage"]); err != nil {
+			return outcome, err
+		}
 	}
 	remaining, err := json.Marshal(members)
 	if err == nil {

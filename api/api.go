@@ -20,7 +20,8 @@ type Chat struct {
 	Supersede bool            `json:"supersede,omitempty" doc:"Supersede the run that has the state key, if it was started with other input."`
 
 	ResumeID      string                     `json:"resumeId,omitempty" maxLength:"512" doc:"Chosen by the caller. The same body with the same id is applied once."`
-	ResumeValue   json.RawMessage            `json:"resumeValue,omitempty" doc:"The answer to the only open interrupt."`
+	ResumeValue   json.RawMessage            `json:"resumeValue,omitempty" doc:"The answer to the only open interrupt. An approval, a gate or an effect in doubt also needs interruptId, or shown with its digest."`
+	InterruptID   string                     `json:"interruptId,omitempty" maxLength:"512" doc:"The id of the interrupt that resumeValue answers."`
 	ResumeTargets map[string]json.RawMessage `json:"resumeTargets,omitempty" doc:"Answers by interrupt id."`
 	Shown         map[string]string          `json:"shown,omitempty" doc:"Digests of what was shown to the approver, by interrupt id."`
 }
@@ -34,13 +35,17 @@ type Pending struct {
 // StatusPending is the status of an outcome that is not known yet.
 const StatusPending = "pending"
 
+// StatusExpired is the status of a run that failed because its request expired, and the code of its
+// outcome.
+const StatusExpired = "expired"
+
 // Run is a run in a list.
 type Run struct {
 	StateKey   string    `json:"stateKey"`
 	RunID      string    `json:"runId"`
 	Generation int       `json:"generation" doc:"Number of runs that had this state key, including this one."`
 	GraphID    string    `json:"graphId"`
-	Status     string    `json:"status" enum:"ready,running,waiting,parked,completed,failed,cancelled,superseded"`
+	Status     string    `json:"status" enum:"ready,running,waiting,parked,completed,failed,expired,cancelled,superseded" doc:"expired: the run failed because its request expired."`
 	Attempts   int       `json:"attempts" doc:"Execution attempts since the run last waited."`
 	CreatedAt  time.Time `json:"createdAt"`
 	UpdatedAt  time.Time `json:"updatedAt"`
@@ -74,6 +79,22 @@ type Decision struct {
 	Via     string          `json:"via,omitempty"`
 	Source  string          `json:"source" enum:"person,clock,policy"`
 	At      time.Time       `json:"at"`
+
+	ApprovedDigest string `json:"approvedDigest,omitempty" doc:"The digest of the approved action with its arguments, for the receipt."`
+}
+
+// SendReceipt is what an external agent did after the decision on its approval.
+type SendReceipt struct {
+	Digest  string          `json:"digest" minLength:"64" maxLength:"64" doc:"The digest of the action and the arguments that were executed; approvedDigest of the decision if nothing differs."`
+	Outcome string          `json:"outcome" enum:"done,failed,not_done" doc:"not_done: the action was not begun."`
+	Result  json.RawMessage `json:"result,omitempty" doc:"The result, at most 64 KiB of JSON. It is stored encrypted with the run."`
+}
+
+// Receipt is a stored receipt.
+type Receipt struct {
+	SendReceipt
+	By string    `json:"by" doc:"Who sent it."`
+	At time.Time `json:"at" doc:"When the server received it."`
 }
 
 // Decide is the body of a decision.
@@ -92,6 +113,9 @@ type CreateRequest struct {
 	AnswerSchema json.RawMessage `json:"answerSchema,omitempty" doc:"The JSON Schema of the answer."`
 	Callback     *Callback       `json:"callback,omitempty" doc:"Where the answer is sent, as a signed webhook. Without one the agent polls."`
 	Timeout      int64           `json:"timeout,omitempty" minimum:"0" doc:"Time until the request expires, in seconds; 0 means the server's default."`
+	Receipt      bool            `json:"receipt,omitempty" doc:"The agent will send a receipt. An approval without one is reported."`
+	// AllowDuplicate is not part of the request.
+	AllowDuplicate bool `json:"allowDuplicate,omitempty" doc:"Create the request even if an identical one is open. Without it, and without a stateKey and an Idempotency-Key, the open request with the same kind and data of the same agent is returned."`
 }
 
 // Callback is the webhook of an agent.
@@ -181,6 +205,8 @@ type Problem struct {
 	Detail string `json:"detail,omitempty" doc:"An explanation for people."`
 	// Fields lists the invalid parts of the request.
 	Fields []Field `json:"errors,omitempty" doc:"The invalid parts of the request."`
+	// InterruptID is set with interrupt_id_required.
+	InterruptID string `json:"interruptId,omitempty" doc:"The id of the open interrupt that the answer must name."`
 	// Decided is set with already_decided.
 	Decided *PriorDecision `json:"decided,omitempty" doc:"The decision that was recorded first, if there is one."`
 }

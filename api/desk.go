@@ -119,8 +119,10 @@ type AnsweredRequest struct {
 	Withdrawn  bool            `json:"withdrawn,omitempty" doc:"The run ended while the request was open."`
 	Unreadable bool            `json:"unreadable,omitempty" doc:"The answer cannot be decrypted: its key is missing, or it was changed. It is kept unchanged."`
 	Answer     json.RawMessage `json:"answer,omitempty"`
-	By         string          `json:"by,omitempty"`
-	At         time.Time       `json:"at"`
+
+	ApprovedDigest string    `json:"approvedDigest,omitempty" doc:"The digest of the approved action with its arguments, for the receipt."`
+	By             string    `json:"by,omitempty"`
+	At             time.Time `json:"at"`
 }
 
 // AnswersPage is a page of closed requests after a cursor.

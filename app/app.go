@@ -70,6 +70,7 @@ type commands struct {
 	Graphs  graphsCommand  `cmd:"" group:"people" help:"List graphs, or draw one and mark where a run waits."`
 	Watch   watchCommand   `cmd:"" group:"people" help:"Print the events of a run until it ends."`
 	Cancel  cancelCommand  `cmd:"" group:"people" help:"Cancel a run."`
+	Receipt receiptCommand `cmd:"" group:"people" help:"Say what an external agent did after the decision."`
 	Inbox   inboxCommand   `cmd:"" group:"people" help:"Show open requests and decide them."`
 	Show    showCommand    `cmd:"" group:"people" help:"Show a request."`
 	Approve approveCommand `cmd:"" group:"people" help:"Approve a request."`

@@ -143,7 +143,7 @@ func addGraphNames(ctx context.Context, to *client.Client, problem *api.Problem)
 
 type runsCommand struct {
 	remote
-	Status string `help:"Filter by status: ready, running, waiting, parked, completed, failed, cancelled, superseded." placeholder:"STATUS"`
+	Status string `help:"Filter by status: ready, running, waiting, parked, completed, failed, expired, cancelled, superseded." placeholder:"STATUS"`
 	Limit  int    `help:"Maximum number of runs." default:"50"`
 }
 
@@ -348,4 +348,31 @@ func (c *cancelCommand) Run(ctx context.Context, p *program) error {
 		Status   string `json:"status"`
 	}{c.Key, "cancelled"}
 	return p.print(row, func(w io.Writer) { fmt.Fprintf(w, "%s\t%s\n", row.Status, oneLine(row.StateKey)) })
+}
+
+type receiptCommand struct {
+	remote
+	Key     string  `arg:"" help:"The state key of the run."`
+	Digest  string  `required:"" placeholder:"DIGEST" help:"The digest of what was executed; approvedDigest of the decision if nothing differs."`
+	Outcome string  `required:"" enum:"done,failed,not_done" placeholder:"OUTCOME" help:"done, failed, or not_done if it was not begun."`
+	Result  jsonArg `placeholder:"JSON" help:"The result as JSON; @FILE and - read it from a file and from standard input."`
+}
+
+// Run sends a receipt.
+func (c *receiptCommand) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	receipt := api.SendReceipt{Digest: c.Digest, Outcome: c.Outcome}
+	if c.Result != "" {
+		if receipt.Result, err = c.Result.read("the result"); err != nil {
+			return err
+		}
+	}
+	kept, err := to.SendReceipt(ctx, c.Key, receipt)
+	if err != nil {
+		return err
+	}
+	return p.print(kept, func(w io.Writer) { fmt.Fprintf(w, "%s\t%s\n", kept.Outcome, oneLine(c.Key)) })
 }

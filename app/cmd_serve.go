@@ -144,7 +144,7 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 
 // auditConfig opens the signing key and the checkpoint directory.
 func auditConfig(c config.Audit) (a executor.AuditConfig, err error) {
-	a.SignEvery, a.CheckEvery = c.Sign.Every, c.Check.Every
+	a.SignEvery, a.CheckEvery, a.ReceiptAfter = c.Sign.Every, c.Check.Every, c.Check.ReceiptAfter
 	if c.Sign.Key != "" {
 		if a.Key, err = audit.OpenOrCreateKey(c.Sign.Key); err != nil {
 			return a, &fileError{fmt.Errorf("audit.sign.key: %w", err)}
@@ -160,7 +160,7 @@ func auditConfig(c config.Audit) (a executor.AuditConfig, err error) {
 
 func serverLimits(l config.Limits) server.Limits {
 	return server.Limits{
-		Body: l.Body, Rate: l.Rate, Burst: l.Burst, InFlight: l.InFlight, Concurrency: l.Concurrency, Streams: l.Streams, IdleConns: l.IdleConns, OpenRequests: l.OpenRequests, ActiveRuns: l.ActiveRuns,
+		Body: l.Body, Rate: l.Rate, Burst: l.Burst, InFlight: l.InFlight, Concurrency: l.Concurrency, Streams: l.Streams, IdleConns: l.IdleConns, OpenRequests: l.OpenRequests, ActiveRuns: l.ActiveRuns, RequestsPerAgent: l.RequestsPerAgent,
 		BodyTimeout: l.BodyTimeout, WriteTimeout: l.WriteTimeout, Heartbeat: l.Heartbeat, AuthRecheck: l.AuthRecheck,
 	}
 }

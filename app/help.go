@@ -97,6 +97,14 @@ Examples:
   fermata watch article-7
   fermata watch article-7 --timeout 10m`,
 
+	"receipt": `The server compares the receipt with the decision: fermata audit reconcile reports an action that
+was not approved, differs from the approved one, or was never executed.
+
+Examples:
+
+  fermata receipt drop-1 --outcome done --digest 3f0a1c5f7d0b2e9a4c6d8e1f3a5b7c9d1e3f5a7b9c1d3e5f7a9b1c3d5e7f9a1b
+  fermata receipt drop-1 --outcome not_done --result '{"reason":"the table is gone"}' --digest 3f0a1c5f7d0b2e9a4c6d8e1f3a5b7c9d1e3f5a7b9c1d3e5f7a9b1c3d5e7f9a1b`,
+
 	"cancel": `Open requests of the run are withdrawn. Effects that were executed are not undone.
 
 Example:

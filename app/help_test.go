@@ -122,7 +122,8 @@ func TestExit_UnknownNameIsNotFound(t *testing.T) {
 // Every limit of the server can be configured.
 func TestConfig_LimitsMatchTheServer(t *testing.T) {
 	given := config.Default().Limits
-	given.Concurrency = 1 // the default depends on the cores
+	given.Concurrency = 1      // the default depends on the cores
+	given.RequestsPerAgent = 1 // by default there is none
 	passed := reflect.ValueOf(serverLimits(given))
 	for i := range passed.NumField() {
 		if name := passed.Type().Field(i).Name; passed.Field(i).IsZero() {

@@ -239,6 +239,14 @@ type (
 		Trace   Trace       `json:"trace,omitzero"`
 	}
 
+	// AgentReceipt is what an agent elsewhere says it did after a decision. Ran is the digest of
+	// the action and the arguments.
+	AgentReceipt struct {
+		Outcome ReceiptOutcome `json:"outcome"`
+		Ran     Digest         `json:"ran"`
+		Result  Digest         `json:"result,omitzero"`
+	}
+
 	// RunStarted records the start of a run.
 	RunStarted struct {
 		Provider   string `json:"provider"`
@@ -322,6 +330,19 @@ const (
 func (s DeliveryState) valid() error {
 	return oneOf(s, DeliveryPosted, DeliveryUpdated, DeliveryFailed)
 }
+
+// ReceiptOutcome is what an agent says about an action.
+type ReceiptOutcome string
+
+// The outcomes of an action. After ReceiptFailed it may have had an effect, after ReceiptNotDone it
+// was not begun.
+const (
+	ReceiptDone    ReceiptOutcome = "done"
+	ReceiptFailed  ReceiptOutcome = "failed"
+	ReceiptNotDone ReceiptOutcome = "not_done"
+)
+
+func (o ReceiptOutcome) valid() error { return oneOf(o, ReceiptDone, ReceiptFailed, ReceiptNotDone) }
 
 // Verb is a vote or a similar answer to a request.
 type Verb string

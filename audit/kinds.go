@@ -46,6 +46,7 @@ func (SessionBegun) kind() Kind     { return "session.begun" }
 func (SessionEnded) kind() Kind     { return "session.ended" }
 func (EffectBegun) kind() Kind      { return "effect.begun" }
 func (EffectEnded) kind() Kind      { return "effect.ended" }
+func (AgentReceipt) kind() Kind     { return "run.receipt" }
 func (RunStarted) kind() Kind       { return "run.started" }
 func (RunEnded) kind() Kind         { return "run.ended" }
 func (RunParked) kind() Kind        { return "run.parked" }
@@ -60,7 +61,7 @@ var bodyDecoders = decoderTable(
 	bodyDecoder[RequestAsked], bodyDecoder[RequestDelivered], bodyDecoder[RequestViewed], bodyDecoder[RequestRendered], bodyDecoder[RequestClaimed], bodyDecoder[RequestRevealed], bodyDecoder[RequestReleased], bodyDecoder[RequestEscalated], bodyDecoder[RequestDelegated], bodyDecoder[RequestSnoozed],
 	bodyDecoder[RequestChanged], bodyDecoder[RequestCommented], bodyDecoder[RequestDecided], bodyDecoder[RequestRefused], bodyDecoder[RequestExpired], bodyDecoder[RequestWithdrawn], bodyDecoder[PolicyLoaded], bodyDecoder[PolicyDenied], bodyDecoder[PolicyAllowed], bodyDecoder[GrantMade],
 	bodyDecoder[GrantUsed], bodyDecoder[GrantRevoked], bodyDecoder[APIKeyMade], bodyDecoder[APIKeyRevoked], bodyDecoder[SessionBegun], bodyDecoder[SessionEnded], bodyDecoder[EffectBegun], bodyDecoder[EffectEnded], bodyDecoder[RunStarted], bodyDecoder[RunEnded], bodyDecoder[RunParked], bodyDecoder[RunRetried],
-	bodyDecoder[LogExported], bodyDecoder[PayloadsErased], bodyDecoder[LogVerified], bodyDecoder[LogSigned],
+	bodyDecoder[LogExported], bodyDecoder[PayloadsErased], bodyDecoder[LogVerified], bodyDecoder[LogSigned], bodyDecoder[AgentReceipt],
 )
 
 type decodeFunc func(data []byte) (Body, error)

@@ -28,6 +28,9 @@ type ReconcileInput struct {
 	// not reported. The default is 15 minutes.
 	Now   time.Time
 	Grace time.Duration
+	// ReceiptAfter is how long after an approval the receipt of an external agent may take. The
+	// default is 24 hours.
+	ReceiptAfter time.Duration
 }
 
 // EffectEntry is an entry of the effect ledger.
@@ -59,6 +62,18 @@ type InterruptEntry struct {
 	// AskedAgain reports that the run has asked again because the target changed. The later
 	// approval counts.
 	AskedAgain bool
+	// Receipt is what an external agent says it did; nil if it sent none. ReceiptExpected reports
+	// that it should send one after an approval.
+	Receipt         *ReceiptEntry
+	ReceiptExpected bool
+}
+
+// ReceiptEntry is the receipt of an external agent.
+type ReceiptEntry struct {
+	Outcome ReceiptOutcome
+	// Digest is the plain digest of the action with its arguments.
+	Digest string
+	At     time.Time
 }
 
 // ChannelClick is a message that a channel received.
@@ -153,7 +168,7 @@ type Finding struct {
 // that a source could not be read.
 func Reconcile(books ReconcileInput) ([]Finding, error) {
 	r := reconciler{ReconcileInput: books, evidence: make(map[string]*interruptEvidence), clicks: make(map[string]bool)}
-	r.Grace = cmp.Or(r.Grace, 15*time.Minute)
+	r.Grace, r.ReceiptAfter = cmp.Or(r.Grace, 15*time.Minute), cmp.Or(r.ReceiptAfter, 24*time.Hour)
 	steps := []func() error{
 		func() error { return forEach(r.Audit, r.addRecord) },
 		func() error { return forEach(r.Effects, r.addEffect) },
@@ -240,8 +255,8 @@ func (r *reconciler) addRecord(rec Record) {
 	case EffectEnded:
 		r.evidenceFor(rec.Location.Interrupt).receipts[body.Number] = true
 	case RequestAsked, RequestDelivered, RequestViewed, RequestRendered, RequestRevealed, RequestClaimed, RequestReleased, RequestEscalated, RequestDelegated, RequestSnoozed, RequestChanged, RequestCommented, RequestWithdrawn, PolicyLoaded, PolicyDenied, PolicyAllowed,
-		// not in any other source
-		GrantMade, GrantRevoked, APIKeyMade, APIKeyRevoked, SessionBegun, SessionEnded, RunStarted, RunEnded, RunParked, RunRetried, LogExported, PayloadsErased, LogVerified, LogSigned:
+		// not in any other source, or compared as InterruptEntry.Receipt
+		AgentReceipt, GrantMade, GrantRevoked, APIKeyMade, APIKeyRevoked, SessionBegun, SessionEnded, RunStarted, RunEnded, RunParked, RunRetried, LogExported, PayloadsErased, LogVerified, LogSigned:
 	}
 }
 

@@ -35,6 +35,32 @@ func (r *reconciler) checkInterrupt(id string, k *interruptEvidence) {
 		}
 	}
 	r.checkOutcome(f, k)
+	r.checkReceipt(f, k)
+}
+
+// checkReceipt compares the receipt of an external agent with the decision.
+func (r *reconciler) checkReceipt(f Finding, k *interruptEvidence) {
+	if k.run == nil || !k.run.EffectExternal {
+		return
+	}
+	approved, ok := k.approvedArgs()
+	ok = ok && approved != (Digest{})
+	receipt := k.run.Receipt
+	switch {
+	case receipt == nil:
+		if ok && k.run.ReceiptExpected && r.Now.Sub(k.decision.Time.Time) > r.ReceiptAfter {
+			r.addFindingf(f, SeverityWarn, FindingApprovedNotRun, "%s was approved at %s, but its agent has sent no receipt.", f.Interrupt, k.decision.Time)
+		}
+	case receipt.Outcome == ReceiptNotDone:
+	case k.decision == nil:
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "The agent executed %s according to its receipt of %s, but the audit log has no approval.", f.Interrupt, TimestampOf(receipt.At))
+	case !ok:
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "The agent executed %s according to its receipt of %s, but the decision is not an approval (%s).", f.Interrupt, TimestampOf(receipt.At), outcomeOf(k.decision.Body))
+	case k.decision.Time.After(receipt.At):
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "The agent executed %s according to its receipt of %s, before it was approved at %s.", f.Interrupt, TimestampOf(receipt.At), k.decision.Time)
+	default:
+		r.checkDigest(f, approved, "The action of "+f.Interrupt, receipt.Digest)
+	}
 }
 
 func (r *reconciler) addFindingf(f Finding, severity Severity, code FindingCode, format string, args ...any) {
@@ -100,7 +126,7 @@ func (r *reconciler) checkEffect(f Finding, k *interruptEvidence, e EffectEntry)
 	byRule, isAllowed := k.allowedByRule(e.Number)
 	switch {
 	case isAllowed:
-		r.checkDigest(f, byRule, e)
+		r.checkDigest(f, byRule, what, e.Digest)
 	case k.decision == nil:
 		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, but the audit log has no approval.", what, TimestampOf(e.Begun))
 	case !ok:
@@ -108,7 +134,7 @@ func (r *reconciler) checkEffect(f Finding, k *interruptEvidence, e EffectEntry)
 	case k.decision.Time.After(e.Begun):
 		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, before it was approved at %s.", what, TimestampOf(e.Begun), k.decision.Time)
 	default:
-		r.checkDigest(f, approved, e)
+		r.checkDigest(f, approved, what, e.Digest)
 	}
 	intent, recorded := k.intents[e.Number]
 	switch {
@@ -126,7 +152,8 @@ func (r *reconciler) checkEffect(f Finding, k *interruptEvidence, e EffectEntry)
 	}
 }
 
-func (r *reconciler) checkDigest(f Finding, approved Digest, e EffectEntry) {
+// checkDigest checks that what was executed has the approved digest.
+func (r *reconciler) checkDigest(f Finding, approved Digest, what, digest string) {
 	var payload Payload
 	found := false
 	if r.Payload != nil {
@@ -134,9 +161,9 @@ func (r *reconciler) checkDigest(f Finding, approved Digest, e EffectEntry) {
 	}
 	switch {
 	case !found || payload.Salt == (Salt{}):
-		r.addFindingf(f, SeverityInfo, FindingDigestGone, "Whether effect %d of %s was executed as approved is no longer known: the payload was erased.", e.Number, e.Interrupt)
-	case !approved.Confirms(payload, []byte(e.Digest)):
-		r.addFindingf(f, SeverityPage, FindingDigestsDiffer, "Effect %d of %s was executed with other arguments than were approved.", e.Number, e.Interrupt)
+		r.addFindingf(f, SeverityInfo, FindingDigestGone, "%s can no longer be compared with the approval: the payload was erased.", what)
+	case !approved.Confirms(payload, []byte(digest)):
+		r.addFindingf(f, SeverityPage, FindingDigestsDiffer, "%s was executed with other arguments than were approved.", what)
 	}
 }
 

@@ -88,6 +88,7 @@ func bodies() []audit.Body {
 		audit.PolicyAllowed{Kind: "approval-gate", Action: action, Question: digest("pay_question", "the question"), Ruling: ruling},
 		audit.RequestRevealed{Fields: []string{"/card", "/customer/email"}},
 		audit.RequestRendered{Shown: shown},
+		audit.AgentReceipt{Outcome: audit.ReceiptDone, Ran: digest("pay_ran", "ran"), Result: digest("pay_result", "result")},
 	}
 }
 

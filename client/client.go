@@ -190,6 +190,12 @@ func (c *Client) Retry(ctx context.Context, stateKey string) error {
 	return c.call(ctx, request{method: http.MethodPost, path: "/runs/" + url.PathEscape(stateKey) + "/retry"}, nil)
 }
 
+// SendReceipt says what an external agent did after the decision on its approval. The same receipt
+// can be sent again.
+func (c *Client) SendReceipt(ctx context.Context, stateKey string, receipt api.SendReceipt) (kept api.Receipt, err error) {
+	return kept, c.call(ctx, request{method: http.MethodPost, path: "/runs/" + url.PathEscape(stateKey) + "/receipt", body: receipt}, &kept)
+}
+
 // Requests returns a page of requests, oldest first.
 func (c *Client) Requests(ctx context.Context, q Query) (page api.Page[api.Request], err error) {
 	return page, c.call(ctx, request{path: "/requests", query: q.values()}, &page)
@@ -345,7 +351,7 @@ func responseError(response *http.Response, data []byte) (retryAfter time.Durati
 	if json.Unmarshal(data, problem) != nil || problem.Code == "" { // from an intermediary
 		problem = &api.Problem{Status: response.StatusCode, Code: "http", Detail: response.Status}
 	}
-	if isRetryable(response.StatusCode) {
+	if isRetryable(response.StatusCode) && problem.Code != "agent_limit" { // which takes too long
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 		return time.Duration(min(max(0, seconds), 60)) * time.Second, problem
 	}

@@ -58,6 +58,12 @@ func TestExternalAgents(t *testing.T) {
 	if out := s.runBlock(t, p, "verify"); out != "genuine\n" {
 		t.Errorf("%s", out)
 	}
+	outcomeOf, err := c.CreateRequest(t.Context(), api.CreateRequest{StateKey: "drop-1", Kind: "approval", Data: json.RawMessage(`{"action":"drop-table","args":{"name":"users"}}`)})
+	approved(t, c, asked(t, outcomeOf, err), `{"verb":"approve"}`)
+	digest := strings.TrimSpace(s.runBlock(t, p, "digest"))
+	if out := s.runBlock(t, p, "receipt"); len(digest) != 64 || !strings.Contains(out, `"digest":"`+digest+`","outcome":"done"`) {
+		t.Errorf("%s, %s", digest, out)
+	}
 	p.allUsed(t)
 }
 

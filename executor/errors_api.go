@@ -25,6 +25,9 @@ var ErrNotParked = errs.ErrNotParked
 // ErrResumeIDReused says that the resume id was used for another decision.
 var ErrResumeIDReused = errs.ErrResumeIDReused
 
+// ErrReceiptExists says that the run has another receipt.
+var ErrReceiptExists = errs.ErrReceiptExists
+
 // ErrPending says that the start or the decision is recorded and being executed; see
 // [PendingError].
 var ErrPending = errs.ErrPending
@@ -55,6 +58,9 @@ var ErrNoPolicy = errs.ErrNoPolicy
 // PendingError says that the start or the decision is recorded and being executed. Repeat the
 // request, with the same start or the same resume id, to wait for the outcome.
 type PendingError = errs.PendingError
+
+// UnnamedInterruptError says that an answer to a decision on an action does not name its interrupt.
+type UnnamedInterruptError = errs.UnnamedInterruptError
 
 // Sizes of requests, in bytes.
 const (

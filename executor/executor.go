@@ -90,7 +90,7 @@ func (c *Config) setDefaults() error {
 		return errors.New("executor: Config.Store is missing")
 	case c.Sealer == nil:
 		return errors.New("executor: Config.Box is missing: the store cannot be encrypted without a key")
-	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0 || c.OutageAfter < 0 || c.Audit.SignEvery < 0 || c.Audit.CheckEvery < 0:
+	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0 || c.OutageAfter < 0 || c.Audit.SignEvery < 0 || c.Audit.CheckEvery < 0 || c.Audit.ReceiptAfter < 0:
 		return errors.New("executor: only Config.RequestTimeout and Config.SaveDelay may be negative")
 	}
 	for name, route := range c.Desk.Routes {
@@ -108,7 +108,7 @@ func (c *Config) setDefaults() error {
 	// a process that polls this seldom is not down
 	c.OutageAfter = max(cmp.Or(c.OutageAfter, 2*time.Minute), 4*c.Poll)
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 25)
-	c.Audit.SignEvery = cmp.Or(c.Audit.SignEvery, time.Hour)
+	c.Audit.SignEvery, c.Audit.ReceiptAfter = cmp.Or(c.Audit.SignEvery, time.Hour), cmp.Or(c.Audit.ReceiptAfter, 24*time.Hour)
 	c.Log = cmp.Or(c.Log, slog.Default())
 	return nil
 }

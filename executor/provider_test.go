@@ -210,9 +210,9 @@ func TestExecute_InvalidRequestsOfAProviderAreReported(t *testing.T) {
 	}
 	large := json.RawMessage(`"` + strings.Repeat("x", fermata.MaxDataBytes) + `"`)
 	for code, result := range map[string]provider.Result{
-		"question_too_large": ask(provider.Interrupt{ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: large}}),
-		"bad_question":       ask(provider.Interrupt{ID: "q~2", Envelope: fermata.Envelope{Kind: "k"}}),
-		"bad_provider":       {},
+		"data_too_large": ask(provider.Interrupt{ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: large}}),
+		"bad_question":   ask(provider.Interrupt{ID: "q~2", Envelope: fermata.Envelope{Kind: "k"}}),
+		"bad_provider":   {},
 	} {
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return result, nil }}
 		failedWith(t, mustRun(t, executorOf(t, memory.NewStore(nil), p, nil), scriptedStart()), code)

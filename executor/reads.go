@@ -44,6 +44,11 @@ func (r Reads) GetRun(ctx context.Context, account, stateKey string) (RunView, e
 	return r.views.GetRun(ctx, account, stateKey)
 }
 
+// HasExpired reports whether a run failed because its request expired.
+func (r Reads) HasExpired(ctx context.Context, run store.Run) (bool, error) {
+	return r.views.HasExpired(ctx, run)
+}
+
 // RunOutcome returns the outcome of a run by its id, also if another run has its state key now.
 func (r Reads) RunOutcome(ctx context.Context, account, run string) (fermata.Outcome, error) {
 	return r.waiter.RunOutcome(ctx, account, run)

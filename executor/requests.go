@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/decide"
+	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/requests"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/store"
@@ -74,6 +76,27 @@ func (e *Executor) returnForRedesign(ctx context.Context, account, id string, ac
 		return desk.Request{}, err
 	}
 	return e.requests.RequestDocument(ctx, account, id)
+}
+
+// Receipt is what an agent elsewhere says it did after the decision on its request.
+type Receipt = docs.Receipt
+
+// RecordReceipt stores what an agent elsewhere did after the decision on its approval; the digest
+// is that of the executed action and arguments. The same receipt counts once, and a second one that
+// differs is ErrReceiptExists. By and At are set from the actor and the clock of the store.
+func (e *Executor) RecordReceipt(ctx context.Context, account, stateKey string, receipt Receipt, from desk.From) (Receipt, error) {
+	return e.requests.RecordReceipt(ctx, account, stateKey, receipt, from)
+}
+
+// ReceiptOf returns the receipt of a run, or nil if it has none.
+func (e *Executor) ReceiptOf(ctx context.Context, run store.Run) (*Receipt, error) {
+	return e.requests.Receipt(ctx, run)
+}
+
+// TakeAgentRequest counts one request of an agent, unless it created limit requests in the last
+// hour; then it returns how long it must wait. All processes share the count.
+func (e *Executor) TakeAgentRequest(ctx context.Context, account, agent string, limit int) (wait time.Duration, err error) {
+	return e.requests.TakeAgentRequest(ctx, account, agent, limit)
 }
 
 // Abandon cancels the run that a request belongs to, on behalf of a person who may decide the

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/ids"
 	"github.com/fermata-go/fermata/executor/internal/worker"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -144,6 +145,19 @@ func (e *Executor) decide(ctx context.Context, request DecideRequest) (fermata.O
 		Account: request.Account, Run: receipt.Run, StateKey: run.StateKey, Actor: request.Actor, ResumeID: request.ResumeID, Wait: request.Wait,
 		Execution: e.worker.ExecuteAfterDecision(ctx, run, request.ResumeID, request.Actor, receipt, known),
 	})
+}
+
+// CheckInput returns nil, or a [*provider.InputError] if the input of a start is invalid: the run
+// would fail because of it. A start that was made before is not checked again. Nothing is changed.
+func (e *Executor) CheckInput(ctx context.Context, request RunRequest) error {
+	err := e.worker.CheckInput(ctx, request.toStart())
+	if _, invalid := errors.AsType[*provider.InputError](err); !invalid || request.StateKey == "" {
+		return err
+	}
+	if run, getErr := e.views.GetRun(ctx, request.Account, request.StateKey); getErr == nil && (request.ReserveStateKey || IsRepeat(request, run.Run)) {
+		return nil // the start is a repetition, or the state key is not free for it
+	}
+	return err
 }
 
 // name is a name in a request, with the word for it in errors.

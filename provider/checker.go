@@ -23,3 +23,32 @@ type BatchAnswerChecker interface {
 
 // AnswerCheck is [Provider.CheckAnswer] for one run.
 type AnswerCheck func(interrupt string, answer json.RawMessage) (json.RawMessage, error)
+
+// InputChecker is an optional interface of providers that can validate the input of a run before
+// the run exists.
+type InputChecker interface {
+	// CheckInput returns nil, or an [*InputError] if a run of the graph would fail because of its
+	// input. After any other error it is unknown. It changes nothing.
+	CheckInput(ctx context.Context, account, graph string, input json.RawMessage) error
+}
+
+// InputError says what is wrong with the input of a run. It has no data of the input.
+type InputError struct {
+	// Code is CodeInvalidInput or CodeDataTooLarge.
+	Code string
+	// Field is the invalid member, for example "callback.url"; "" is the whole input.
+	Field, Problem string
+}
+
+// The codes of an [InputError].
+const (
+	CodeInvalidInput = "invalid_input"
+	CodeDataTooLarge = "data_too_large"
+)
+
+func (e *InputError) Error() string {
+	if e.Field == "" {
+		return "the input: " + e.Problem
+	}
+	return e.Field + ": " + e.Problem
+}

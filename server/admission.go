@@ -59,6 +59,39 @@ func (s *Server) heavyRead(ctx context.Context) (done func(), err error) {
 	return done, nil
 }
 
+// admitStart rejects a start with invalid input, or if the account has too many runs or requests.
+func (s *Server) admitStart(ctx context.Context, request executor.RunRequest) error {
+	if err := s.config.Executor.CheckInput(ctx, request); err != nil {
+		return startProblem(request, err)
+	}
+	if err := s.checkStartQuota(ctx, request); err != nil {
+		return err
+	}
+	return s.takeAgentRequest(ctx, request)
+}
+
+// takeAgentRequest rejects a request of an agent that has created too many. A repetition does not
+// count.
+func (s *Server) takeAgentRequest(ctx context.Context, request executor.RunRequest) error {
+	limit := s.config.Limits.RequestsPerAgent
+	if limit <= 0 || request.Graph != externalGraph {
+		return nil
+	}
+	if view, err := s.config.Executor.GetRun(ctx, request.Account, request.StateKey); err == nil && executor.IsRepeat(request, view.Run) {
+		return nil
+	}
+	wait, err := s.config.Executor.TakeAgentRequest(ctx, request.Account, request.Actor, limit)
+	if err != nil {
+		return problemOf(err)
+	}
+	if wait > 0 {
+		p := quotaExceeded("agent_limit", "requests_per_agent", "%d requests in one hour are allowed", limit)
+		p.retryAfter = wait
+		return p
+	}
+	return nil
+}
+
 // checkStartQuota rejects a start if the account has too many open requests or active runs.
 func (s *Server) checkStartQuota(ctx context.Context, request executor.RunRequest) error {
 	problem := s.takeStart(ctx, request.Account)

@@ -84,7 +84,7 @@ func TestAudit_FindingsAreComputedOnRequest(t *testing.T) {
 func TestMetrics_CountOpenRequests(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
-	s.call("agent@other", "POST", "/api/v1/requests", `{"stateKey":"x","kind":"`+canary+`","data":{}}`)
+	s.call("agent@other", "POST", "/api/v1/requests", `{"stateKey":"x","kind":"own-kind","data":{}}`)
 	text := s.metrics()
 	for _, want := range []string{
 		`fermata_requests_open{kind="content-review"} 1`, `fermata_requests_open{kind="other"} 1`, `fermata_requests_open{kind="effect-in-doubt"} 0`,

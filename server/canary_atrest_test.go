@@ -45,7 +45,7 @@ var plainFields = map[string]string{
 	"PLAIN-approver":  "the audit log names who decided",
 	"PLAIN-action":    "analytics count by it",
 	"PLAIN-rule":      "analytics count by it, and the audit log names it",
-	"PLAIN-kind":      "lists filter by it",
+	"plain-kind":      "lists filter by it",
 	"PLAIN-schema":    "the schema of an answer is about its form, and clients get it before they may see data",
 	"PLAIN-resume":    "a resume id is looked up",
 	"PLAIN-keyname":   "the audit log names API keys by it",
@@ -249,7 +249,7 @@ func (a *atRestSite) drive() {
 
 	// a request of an external agent, whose answer goes to a webhook.
 	a.secrets["callback URL"] = a.webhook.URL + "/" + canary + "-callback-at-rest"
-	id = a.start("external", "external:request", fmt.Sprintf(`{"kind":"PLAIN-kind","data":{"text":%s},"answerSchema":{"type":"string","title":"PLAIN-schema"},"callback":{"url":%s}}`,
+	id = a.start("external", "external:request", fmt.Sprintf(`{"kind":"plain-kind","data":{"text":%s},"answerSchema":{"type":"string","title":"PLAIN-schema"},"callback":{"url":%s}}`,
 		quoted(a.secret("external data")), quoted(a.secrets["callback URL"])))
 	a.decide("external", id, quoted(a.secret("external answer")))
 	a.until("the webhook", func() bool { return a.called.Load() > 0 })

@@ -27,6 +27,8 @@ func (s *Server) registerChat() {
 	op := operation("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run or answer its open request", RoleAgent, RoleApprover)
 	op.MaxBodyBytes = s.config.Limits.Body
 	op.Description = "A body with a resumeId answers and needs the role approver. A body without one starts a run and needs the role agent. Both are idempotent.\n\n" +
+		"resumeValue answers the only open interrupt. An approval, a gate or an effect in doubt is answered only if the body names it, with interruptId or shown: " +
+		"otherwise a repeated click could answer the next one. The problem interrupt_id_required has its id.\n\n" +
 		"As a stream, the events are: run (the request is recorded), the run's own events with their ids, step and token (see run-events), " +
 		"interrupt (once for each open interrupt), and finally outcome, or problem. Losing the connection changes nothing: send the same request again, or follow the run's events."
 	op.Responses = s.outcomeResponses()
@@ -59,12 +61,12 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 		if !me.Has(RoleAgent) {
 			return request, problem("forbidden", "a start needs the role agent")
 		}
-		if b.GraphID == "" || b.ResumeValue != nil || b.ResumeTargets != nil || b.Shown != nil {
+		if b.GraphID == "" || b.ResumeValue != nil || b.ResumeTargets != nil || b.Shown != nil || b.InterruptID != "" {
 			return request, problem("bad_request", "a start has a graphId and no answers; a resume has a resumeId")
 		}
 		request.Graph, request.Input, request.StartID, request.Supersede = b.GraphID, b.Input, b.StartID, b.Supersede
 		applyIdempotencyKey(&request, in.IdempotencyKey)
-		return request, s.checkStartQuota(ctx, request)
+		return request, s.admitStart(ctx, request)
 	}
 	if !me.Has(RoleApprover) {
 		if len(b.ResumeTargets) > 0 { // one audit record is enough
@@ -76,6 +78,16 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 		return request, problem("bad_request", "a resume has answers and no fields of a start")
 	}
 	request.ResumeID, request.Value = b.ResumeID, b.ResumeValue
+	if id := b.InterruptID; id != "" || b.ResumeValue != nil && len(b.Shown) > 0 {
+		if id == "" && len(b.Shown) == 1 {
+			id = slices.Collect(maps.Keys(b.Shown))[0]
+		}
+		if id == "" || b.ResumeValue == nil || b.ResumeTargets != nil {
+			return request, problem("bad_request", "interruptId names the interrupt that resumeValue answers; use resumeTargets for several")
+		}
+		request.Value, request.Targets = nil, map[string]executor.Answer{id: {Value: b.ResumeValue, Shown: b.Shown[id]}}
+		return request, nil
+	}
 	for id, value := range b.ResumeTargets {
 		if request.Targets == nil {
 			request.Targets = make(map[string]executor.Answer)

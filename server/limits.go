@@ -36,6 +36,9 @@ type Limits struct {
 	// ActiveRuns is how many runs of an account may be ready or running before it cannot start
 	// more. Defaults to 1000.
 	ActiveRuns int
+	// RequestsPerAgent is how many requests one agent may create in an hour. All servers of a store
+	// share the count. 0 means no limit.
+	RequestsPerAgent int
 	// BodyTimeout is how long a client may take to send a request body. Defaults to 15 s.
 	BodyTimeout time.Duration
 	// WriteTimeout is how long a client may take to read sent data before it is disconnected.

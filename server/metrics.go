@@ -30,7 +30,7 @@ type metrics struct {
 
 // Counters exist from the start with the value 0: an alert on a missing series would never fire.
 var (
-	limitNames = []string{"body", "depth", "body_timeout", "rate", "in_flight", "concurrency", "streams", "open_requests", "active_runs", "heavy_reads"}
+	limitNames = []string{"body", "depth", "body_timeout", "rate", "in_flight", "concurrency", "streams", "open_requests", "active_runs", "requests_per_agent", "heavy_reads"}
 	errorNames = []string{"panic", "authentication", "store_metrics", "sessions", "operation"}
 )
 

@@ -118,6 +118,9 @@ func outcomeOf(view executor.RunView) fermata.Outcome {
 
 // MarshalJSON encodes the outcome, or the pending result.
 func (o Outcome) MarshalJSON() ([]byte, error) {
+	if done, ok := o.Outcome.(fermata.Completed); ok && done.Usage != nil {
+		return marshalCompleted(done)
+	}
 	if o.Pending == nil {
 		return json.Marshal(o.Outcome)
 	}
@@ -125,6 +128,22 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 		Status string `json:"status"`
 		*api.Pending
 	}{api.StatusPending, o.Pending})
+}
+
+// usage is a fermata.Usage, also under the names that many model APIs use.
+type usage struct {
+	fermata.Usage
+	PromptTokens     int64 `json:"promptTokens"`
+	CompletionTokens int64 `json:"completionTokens"`
+}
+
+func marshalCompleted(done fermata.Completed) ([]byte, error) {
+	type plain fermata.Completed // without its MarshalJSON
+	return json.Marshal(struct {
+		Status string `json:"status"`
+		plain
+		Usage usage `json:"usage"`
+	}{"completed", plain(done), usage{*done.Usage, done.Usage.InputTokens, done.Usage.OutputTokens}})
 }
 
 // Schema returns the OpenAPI schema.
@@ -146,11 +165,15 @@ func outcomeSchema(r huma.Registry) *huma.Schema {
 		return &huma.Schema{Type: "object", Required: append(required, "status"), Properties: properties, AdditionalProperties: false}
 	}
 	envelope := &huma.Schema{Type: "object", Required: []string{"kind"}, Properties: map[string]*huma.Schema{"kind": str, "data": anything}, AdditionalProperties: false}
-	usage := &huma.Schema{Type: "object", Properties: map[string]*huma.Schema{"inputTokens": {Type: "integer"}, "outputTokens": {Type: "integer"}}}
+	usage := &huma.Schema{Type: "object", Properties: map[string]*huma.Schema{
+		"inputTokens": {Type: "integer"}, "outputTokens": {Type: "integer"},
+		"promptTokens": {Type: "integer", Description: "The same as inputTokens."}, "completionTokens": {Type: "integer", Description: "The same as outputTokens."},
+	}}
 	return &huma.Schema{OneOf: []*huma.Schema{
 		object("completed", []string{"runId"}, map[string]*huma.Schema{"content": str, "output": anything, "usage": usage, "finishReason": str}),
 		object("needs_input", []string{"runId", "stateKey", "interrupt", "interrupts"}, map[string]*huma.Schema{
 			"stateKey": str, "interrupt": envelope, "interrupts": {Type: "array", Items: openInterruptSchema(r)},
+			"deduplicated": {Type: "boolean", Description: "An identical request of the same agent was open, and this is its outcome. No second one was created."},
 		}),
 		object("error", []string{"runId", "error"}, map[string]*huma.Schema{"error": str, "message": str}),
 		object(api.StatusPending, []string{"stateKey"}, map[string]*huma.Schema{"stateKey": str}),

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -58,6 +59,9 @@ type Code struct {
 // Codes is the problem table: every code that a client can receive, with help.
 var Codes = []Code{
 	{"bad_request", 400, "Bad request", "The request is not valid JSON or does not match the schema. Fix it; nothing was changed."},
+	{"interrupt_id_required", 400, "Interrupt id required", "A decision on an action must name its interrupt; interruptId is the open one. Show it to the approver, then answer with interruptId."},
+	{"invalid_input", 400, "Invalid input", "The graph cannot start with this input; the detail says why. No run was created."},
+	{"data_too_large", 400, "Data too large", "What people see has at most 256 KiB. No run was created."},
 	{"bad_answer", 400, "Invalid answer", "The answer does not match the kind's schema. The request is still open."},
 	{"too_large", 413, "Request too large", "Send less data; the detail states the limit."},
 	{"timeout", 408, "Request timeout", "The request body did not arrive in time. Nothing was changed; send it again."},
@@ -68,6 +72,7 @@ var Codes = []Code{
 	{"unknown_graph", 404, "Unknown graph", "The server has no such graph; GET /api/v1/graphs lists them."},
 	{"method_not_allowed", 405, "Method not allowed", "See /openapi.json."},
 	{"state_key_in_use", 409, "State key in use", "A run with this state key was started with other input. Choose another key, or supersede the run."},
+	{"receipt_exists", 409, "Receipt exists", "The run has another receipt. A receipt cannot be changed."},
 	{"already_decided", 409, "Request already decided", "Another decision was recorded first; decided says by whom, when and with which verdict."},
 	{"not_active", 409, "Run not active", "The run has ended or has no open request."},
 	{"expired", 410, "Expired", "The deadline has passed."},
@@ -80,6 +85,7 @@ var Codes = []Code{
 	{"action_not_allowed", 409, "Action not allowed", "The request does not allow this action now; the detail says why."},
 	{"no_policy", 404, "No policy", "The server has no policy; every action needs approval."},
 	{"rate_limited", 429, "Too many requests", "Retry after the Retry-After delay."},
+	{"agent_limit", 429, "Too many requests of one agent", "The agent has created too many requests in the last hour. Retry after the Retry-After delay."},
 	{"too_many_open", 429, "Too many open requests", "The account has too many open requests. Wait until some are decided."},
 	{"too_many_runs", 429, "Too many active runs", "The account has too many active runs. Wait until some wait or end."},
 	{"unreadable", 500, "Data cannot be decrypted", "Stored data cannot be decrypted: a key is missing, or the data was changed or partly deleted. It is kept unchanged; the server log has the cause. Nothing was changed, and a retry does not help."},
@@ -123,6 +129,7 @@ var errorCodes = []struct {
 	{executor.ErrGraphNotFound, "unknown_graph"},
 	{executor.ErrRunNotFound, "not_found"},
 	{executor.ErrStateKeyInUse, "state_key_in_use"},
+	{executor.ErrReceiptExists, "receipt_exists"},
 	{executor.ErrRunEnded, "not_active"},
 	{executor.ErrNotParked, "not_active"},
 	{executor.ErrResumeIDReused, "resume_id_reused"},
@@ -150,6 +157,18 @@ func problemOf(err error) *Problem {
 		p.Fields = []api.Field{redactAnswerError(bad.Err)}
 		if panicErr, ok := errors.AsType[*recovery.PanicError](bad.Err); ok {
 			p.cause = panicErr // logged for the author of the kind
+		}
+		return p
+	}
+	if unnamed, ok := errors.AsType[*executor.UnnamedInterruptError](err); ok {
+		p := problem("interrupt_id_required", "the open interrupt is of kind %s: an answer must name it with interruptId", unnamed.Kind)
+		p.InterruptID = unnamed.Interrupt
+		return p
+	}
+	if wrong, ok := errors.AsType[*provider.InputError](err); ok {
+		p := problem(wrong.Code, "%s", wrong.Error())
+		if wrong.Field != "" {
+			p.Fields = []api.Field{{Location: wrong.Field, Message: wrong.Problem}}
 		}
 		return p
 	}

@@ -51,6 +51,14 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 		get  func(*site) answer
 	}{
 		"bad_request": {plain, func(s *site) answer { return s.chat("agent@acme", `{`) }},
+		"invalid_input": {plain, func(s *site) answer {
+			return s.chat("agent@acme", `{"graphId":"inproc:content-review","input":{"topic":7}}`)
+		}},
+		"data_too_large": {plain, func(s *site) answer { return s.call("agent@acme", "POST", "/api/v1/requests", largeRequest) }},
+		"interrupt_id_required": {plain, func(s *site) answer {
+			s.call("agent@acme", "POST", "/api/v1/requests", `{"stateKey":"a","kind":"approval","data":{"action":"drop","args":{}}}`)
+			return s.chat("approver@acme", `{"stateKey":"a","resumeId":"1","resumeValue":{"verb":"approve"}}`)
+		}},
 		"bad_answer": {plain, func(s *site) answer {
 			first(s)
 			return s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":7}`)
@@ -66,6 +74,11 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 		"state_key_in_use": {plain, func(s *site) answer {
 			first(s)
 			return s.chat("agent@acme", strings.Replace(startDemo, "tea", "coffee", 1))
+		}},
+		"receipt_exists": {plain, func(s *site) answer {
+			s.call("agent@acme", "POST", "/api/v1/requests", `{"stateKey":"a","kind":"approval","data":{"action":"drop","args":{}}}`)
+			s.call("agent@acme", "POST", "/api/v1/runs/a/receipt", `{"outcome":"done","digest":"`+strings.Repeat("0", 64)+`"}`)
+			return s.call("agent@acme", "POST", "/api/v1/runs/a/receipt", `{"outcome":"failed","digest":"`+strings.Repeat("0", 64)+`"}`)
 		}},
 		"already_decided": {plain, func(s *site) answer { id := first(s); decision(s, id, "1"); return decision(s, id, "2") }},
 		"not_active": {plain, func(s *site) answer {
@@ -108,6 +121,10 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			return s.call("auditor@acme", "POST", "/api/v1/policies/explain", `{"tool":"drop-table"}`)
 		}},
 		"rate_limited": {with(func(c *server.Config) { c.Limits.Rate, c.Limits.Burst = 0.001, 1 }), func(s *site) answer { s.chat("agent@acme", startDemo); return s.chat("agent@acme", startDemo) }},
+		"agent_limit": {with(func(c *server.Config) { c.Limits.RequestsPerAgent = 1 }), func(s *site) answer {
+			s.call("agent@acme", "POST", "/api/v1/requests", `{"kind":"refund","data":1}`)
+			return s.call("agent@acme", "POST", "/api/v1/requests", `{"kind":"refund","data":2}`)
+		}},
 		"too_many_open": {with(func(c *server.Config) { c.Limits.OpenRequests = 1 }), func(s *site) answer {
 			first(s)
 			return s.chat("agent@acme", strings.Replace(startDemo, "demo-1", "demo-2", 1))
@@ -137,7 +154,7 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			})
 		}), func(s *site) answer { return s.chat("agent@acme", startDemo) }},
 	}
-	again := map[string]bool{"rate_limited": true, "too_many_open": true, "too_many_runs": true, "unavailable": true}
+	again := map[string]bool{"rate_limited": true, "agent_limit": true, "too_many_open": true, "too_many_runs": true, "unavailable": true}
 	for _, code := range server.Codes {
 		t.Run(code.Code, func(t *testing.T) {
 			c, ok := cases[code.Code]

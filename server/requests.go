@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -27,7 +29,7 @@ func (s *Server) requestOf(q executor.RequestView) api.Request {
 	case store.InterruptPending:
 		r.Next = s.nextNodes(q)
 	case store.InterruptDecided:
-		r.Decision = &api.Decision{Verdict: verdictOf(q), Answer: q.Answer, By: q.DecidedBy, Via: q.DecidedVia, Source: string(q.Source), At: q.DecidedAt}
+		r.Decision = &api.Decision{Verdict: verdictOf(q), Answer: q.Answer, By: q.DecidedBy, Via: q.DecidedVia, Source: string(q.Source), At: q.DecidedAt, ApprovedDigest: q.ApprovedDigest}
 		decidedByClock(r.Decision, q)
 	}
 	return r
@@ -195,15 +197,71 @@ func (s *Server) createRequest(ctx context.Context, in *createRequestInput) (*ou
 		return nil, err
 	}
 	request := executor.RunRequest{Account: me.Account, StateKey: in.Body.StateKey, Graph: externalGraph, Actor: me.ID, Kind: me.actorKind(), Via: me.Auth.via(), Auth: me.Auth.Strength, Wait: wait}
+	once := request.StateKey == "" && in.IdempotencyKey == "" && !in.Body.AllowDuplicate
 	applyIdempotencyKey(&request, in.IdempotencyKey)
-	in.Body.StateKey = ""
+	in.Body.StateKey, in.Body.AllowDuplicate = "", false
 	if request.Input, err = json.Marshal(in.Body); err != nil {
 		return nil, err
 	}
-	if err := s.checkStartQuota(ctx, request); err != nil {
+	if once {
+		return s.createOnce(ctx, request, in.Body)
+	}
+	return s.create(ctx, request)
+}
+
+func (s *Server) create(ctx context.Context, request executor.RunRequest) (*outcomeOutput, error) {
+	if err := s.admitStart(ctx, request); err != nil {
 		return nil, err
 	}
 	return s.startOrResume(ctx, request)
+}
+
+// createOnce creates a request without a state key, unless the agent has an open one with the same
+// kind and data: then it returns that one. Both have the same state key, so of several that are
+// created at the same time one is.
+func (s *Server) createOnce(ctx context.Context, request executor.RunRequest, body api.CreateRequest) (*outcomeOutput, error) {
+	unique := request
+	key, err := duplicateKey(request.Actor, body)
+	if err != nil {
+		return nil, problem("bad_request", "the data is not valid JSON")
+	}
+	request.StateKey = key
+	before, err := s.config.Executor.GetRun(ctx, request.Account, key)
+	switch {
+	case errors.Is(err, executor.ErrRunNotFound):
+		return s.create(ctx, request)
+	case err != nil:
+		return nil, problemOf(err)
+	case !before.Status.Active():
+		request.StartID = "after " + before.ID // otherwise it would be a repetition
+		return s.create(ctx, request)
+	case len(before.Interrupts) > 0 && before.Status != store.StatusWaiting: // it is answered, and the answer is on its way
+		return s.create(ctx, unique)
+	}
+	if err := s.config.Executor.CheckInput(ctx, request); err != nil {
+		return nil, problemOf(err)
+	}
+	outcome, err := s.config.Executor.Await(ctx, request, before.ID)
+	if waiting, ok := outcome.(fermata.NeedsInput); ok {
+		waiting.Deduplicated = true
+		outcome = waiting
+	}
+	if err == nil && request.Wait < 0 {
+		return acceptedOutput(before.ID, key), nil
+	}
+	return s.toOutput(ctx, outcome, err)
+}
+
+// duplicateKey returns the state key of all requests of an agent with the same kind and data.
+func duplicateKey(agent string, body api.CreateRequest) (string, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body.Data))
+	decoder.UseNumber()
+	var data any
+	if err := decoder.Decode(&data); err != nil {
+		return "", err
+	}
+	sorted, err := json.Marshal(data)
+	return ident.Derive("same", agent, body.Kind, string(sorted)), err
 }
 
 func (s *Server) listAnswers(ctx context.Context, in *answersInput) (*struct{ Body api.AnswersPage }, error) {

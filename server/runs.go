@@ -1,14 +1,17 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/strictjson"
@@ -20,6 +23,7 @@ type RunView struct {
 	api.Run
 	Outcome  *Outcome      `json:"outcome,omitempty" doc:"The outcome, or what the run waits for. Omitted while the run is active."`
 	Requests []api.Request `json:"requests" doc:"All requests of the run."`
+	Receipt  *api.Receipt  `json:"receipt,omitempty" doc:"What the external agent did, if it sent a receipt."`
 }
 
 func runOf(r store.Run) api.Run {
@@ -30,7 +34,7 @@ func runOf(r store.Run) api.Run {
 }
 
 type runsInput struct {
-	Status []string `query:"status" doc:"Filter by status; separate several with commas." maxItems:"8" enum:"ready,running,waiting,parked,completed,failed,cancelled,superseded"`
+	Status []string `query:"status" doc:"Filter by status; separate several with commas." maxItems:"9" enum:"ready,running,waiting,parked,completed,failed,expired,cancelled,superseded"`
 	Graph  string   `query:"graphId" maxLength:"512"`
 	Cursor string   `query:"cursor" maxLength:"4096" doc:"The cursor of the next page."`
 	Limit  int      `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 100 by default."`
@@ -53,6 +57,10 @@ func (s *Server) registerRuns() {
 	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Retry a parked run", RoleAdmin)
 	retry.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, retry, s.retryRun)
+	receipt := operation("send-receipt", http.MethodPost, api.Prefix+"/runs/{stateKey}/receipt", "Say what an external agent did after the decision", RoleAgent)
+	receipt.Description = "The same receipt can be sent again; another one for the same run is rejected. Reconciliation compares it with the decision: see docs/external-agents.md."
+	receipt.MaxBodyBytes = fermata.MaxAnswerBytes + 4096
+	huma.Register(s.api, receipt, s.sendReceipt)
 	s.registerEvents()
 }
 
@@ -115,7 +123,13 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.R
 	// one more shows whether there is a next page
 	filter := store.RunFilter{Limit: pageSize(in.Limit) + 1}
 	for _, status := range in.Status {
-		filter.Status = append(filter.Status, store.Status(status))
+		stored := store.Status(status)
+		if status == api.StatusExpired {
+			stored = store.StatusFailed
+		}
+		if !slices.Contains(filter.Status, stored) {
+			filter.Status = append(filter.Status, stored)
+		}
 	}
 	if in.Graph != "" {
 		var err error
@@ -130,7 +144,24 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.R
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	return paged(runs, pageSize(in.Limit), runOf, func(r store.Run) any { return store.RunPosition{Created: r.Created, ID: r.ID} })
+	// the store does not distinguish them, so a page may have fewer items
+	var expiredErr error
+	page, err := paged(runs, pageSize(in.Limit), func(r store.Run) api.Run {
+		run := runOf(r)
+		expired, err := s.config.Executor.HasExpired(ctx, r)
+		if expired {
+			run.Status = api.StatusExpired
+		}
+		expiredErr = cmp.Or(expiredErr, err)
+		return run
+	}, func(r store.Run) any { return store.RunPosition{Created: r.Created, ID: r.ID} })
+	if expiredErr != nil {
+		return nil, problemOf(expiredErr)
+	}
+	if err == nil && len(in.Status) > 0 {
+		page.Body.Items = slices.DeleteFunc(page.Body.Items, func(r api.Run) bool { return !slices.Contains(in.Status, r.Status) })
+	}
+	return page, err
 }
 
 func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
@@ -145,11 +176,47 @@ func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
 	}
 	if outcome != nil {
 		out.Body.Outcome = &Outcome{Outcome: outcome}
+		if failed, ok := outcome.(fermata.Failed); ok && view.Status == store.StatusFailed && failed.Code == api.StatusExpired {
+			out.Body.Status = api.StatusExpired
+		}
 	}
 	for _, q := range shown {
 		out.Body.Requests = append(out.Body.Requests, masked(principalOf(ctx), q, s.requestOf(q)))
 	}
+	if len(shown) < len(view.Interrupts) { // the receipt is about a request that the caller may not see
+		return out, nil
+	}
+	receipt, err := s.config.Executor.ReceiptOf(ctx, view.Run)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	if receipt != nil {
+		body := receiptOf(*receipt)
+		out.Body.Receipt = &body
+	}
 	return out, nil
+}
+
+type receiptInput struct {
+	StateKey string `path:"stateKey" maxLength:"512"`
+	Body     api.SendReceipt
+}
+
+type receiptOutput struct{ Body api.Receipt }
+
+func receiptOf(r executor.Receipt) api.Receipt {
+	return api.Receipt{SendReceipt: api.SendReceipt{Digest: r.Digest, Outcome: r.Outcome, Result: r.Result}, By: r.By, At: r.At}
+}
+
+// sendReceipt stores what an external agent did. Repeating it changes nothing.
+func (s *Server) sendReceipt(ctx context.Context, in *receiptInput) (*receiptOutput, error) {
+	me := principalOf(ctx)
+	sent := executor.Receipt{Digest: in.Body.Digest, Outcome: in.Body.Outcome, Result: in.Body.Result}
+	receipt, err := s.config.Executor.RecordReceipt(ctx, me.Account, in.StateKey, sent, me.from())
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &receiptOutput{Body: receiptOf(receipt)}, nil
 }
 
 func pageSize(limit int) int {

@@ -145,6 +145,8 @@ type Sign struct {
 // Check configures periodic checks.
 type Check struct {
 	Every time.Duration `key:"every" min:"0s" help:"Interval, counted from the end of the last check; 0 means never. A check reads every log and every stored run."`
+
+	ReceiptAfter time.Duration `key:"receiptAfter" min:"1s" help:"How long after an approval the receipt of an external agent may take. After that it is reported as approved and not run, if the agent sends receipts or its request asked for one."`
 }
 
 // Limits bounds what callers may use.
@@ -158,6 +160,8 @@ type Limits struct {
 	IdleConns    int     `key:"idleConns" min:"1" help:"Idle anonymous connections, at most a quarter of the process's file limit; known clients have twice as many. A new connection evicts the one that has been idle longest."`
 	OpenRequests int     `key:"openRequests" min:"1" help:"Open requests of an account before it cannot start more runs."`
 	ActiveRuns   int     `key:"activeRuns" min:"1" help:"Ready or running runs of an account before it cannot start more."`
+
+	RequestsPerAgent int `key:"requestsPerAgent" min:"0" help:"Requests that one agent may create in an hour; 0 means no limit. All servers of a store share the count."`
 
 	BodyTimeout  time.Duration `key:"bodyTimeout" min:"1ms" help:"Timeout for reading a request body."`
 	WriteTimeout time.Duration `key:"writeTimeout" min:"1ms" help:"How long a client may take to read sent data before it is disconnected."`
@@ -203,7 +207,7 @@ func Default() *Config {
 		Auth:    Auth{Session: Session{Lifetime: 8 * time.Hour, IdleTimeout: 30 * time.Minute}, OIDC: OIDC{GroupsClaim: "groups", PrincipalClaim: "sub"}},
 		Runs:    Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, SaveDelay: 25 * time.Millisecond, Wait: 5 * time.Second, MaxAttempts: 25},
 		Desk:    Desk{KeepRulings: true},
-		Audit:   Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour}},
+		Audit:   Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour, ReceiptAfter: 24 * time.Hour}},
 		Limits:  Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, IdleConns: 5000, OpenRequests: 10000, ActiveRuns: 1000, BodyTimeout: 15 * time.Second, WriteTimeout: 10 * time.Second, Heartbeat: 15 * time.Second, AuthRecheck: time.Minute},
 		Metrics: Metrics{Addr: "127.0.0.1:9464"},
 		Tracing: Tracing{Sample: 1, Service: "fermata"},

@@ -24,9 +24,10 @@ const Name = "external"
 const graphName = "request"
 
 var (
-	_ provider.Provider   = (*Provider)(nil)
-	_ provider.Explainer  = (*Provider)(nil)
-	_ provider.Withdrawer = (*Provider)(nil)
+	_ provider.Provider     = (*Provider)(nil)
+	_ provider.Explainer    = (*Provider)(nil)
+	_ provider.Withdrawer   = (*Provider)(nil)
+	_ provider.InputChecker = (*Provider)(nil)
 )
 
 // Config configures the delivery of answers. With the zero value agents must poll.
@@ -191,7 +192,9 @@ func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answ
 		At     time.Time       `json:"at,omitzero"`
 		Auth   string          `json:"auth,omitempty"`
 		Rule   string          `json:"rule,omitempty"`
-	}{req.Kind, answer.Data, answer.By, answer.At.UTC(), answer.Auth, answer.Rule})
+		// ApprovedDigest is the digest of the approved action with its arguments.
+		ApprovedDigest string `json:"approvedDigest,omitempty"`
+	}{req.Kind, answer.Data, answer.By, answer.At.UTC(), answer.Auth, answer.Rule, req.approvedDigest(answer.Data)})
 	result.Outcome = provider.Completed{Output: output, FinishReason: "answered"}
 	return result, err
 }

@@ -215,7 +215,7 @@ func TestInput_InvalidInputReturnsInputError(t *testing.T) {
 		"twice":               {`{"kind":"x","kind":"y","data":1}`, `"kind"`},
 		"a long kind":         {`{"kind":"` + strings.Repeat("x", 129) + `","data":1}`, "kind: it must be a name of at most 128 bytes"},
 		"a kind in two lines": {`{"kind":"x\ny","data":1}`, "kind:"},
-		"our own kind":        {`{"kind":"effect-in-doubt","data":{}}`, "kind: only Fermata itself"},
+		"our own kind":        {`{"kind":"effect-in-doubt","data":{}}`, "kind: only Fermata itself can ask with the kind effect-in-doubt"},
 		"data of a kind":      {`{"kind":"external-test-triage","data":{"name":"CANARY"}}`, "data: it is not a question of kind external-test-triage"},
 		"much data":           {`{"kind":"x","data":"` + strings.Repeat("x", fermata.MaxDataBytes) + `"}`, "data: it has 262146 bytes"},
 		"much":                {`{"kind":"x","data":1}` + strings.Repeat(" ", 2*fermata.MaxDataBytes), "input: it has"},

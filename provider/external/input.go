@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/provider"
 )
 
 // Limits of a request.
@@ -31,6 +32,7 @@ type request struct {
 	Timeout      int64           `json:"timeout,omitempty" jsonschema:"maximum time that the request may be open, in seconds"`
 	// used only if a rule says so
 	DefaultAnswer json.RawMessage `json:"defaultAnswer,omitempty" jsonschema:"answer at the deadline, if the rules use it; never for approvals and gates"`
+	Receipt       bool            `json:"receipt,omitempty" jsonschema:"the agent will send a receipt; an approval without one is reported"`
 }
 
 type callback struct {
@@ -48,6 +50,29 @@ func (e *InputError) Error() string {
 		return "external: input: " + e.Problem
 	}
 	return fmt.Sprintf("external: %s: %s", e.Field, e.Problem)
+}
+
+// fieldData is the field that people see.
+const fieldData = "data"
+
+// CheckInput validates a request before its run exists; see [provider.InputChecker].
+func (p *Provider) CheckInput(ctx context.Context, account, graph string, input json.RawMessage) error {
+	if err := checkGraph(graph); err != nil {
+		return err
+	}
+	r, err := decodeRequest(input)
+	if err == nil {
+		err = p.check(ctx, account, &r)
+	}
+	wrong, ok := errors.AsType[*InputError](err)
+	if !ok {
+		return err
+	}
+	code := provider.CodeInvalidInput
+	if wrong.Field == fieldData && len(r.Data) > fermata.MaxDataBytes {
+		code = provider.CodeDataTooLarge
+	}
+	return &provider.InputError{Code: code, Field: wrong.Field, Problem: wrong.Problem}
 }
 
 // decodeRequest decodes a request. It does not depend on settings of this process, so that a stored
@@ -78,7 +103,7 @@ func decodeRequest(input json.RawMessage) (request, error) {
 	case len(r.Data) == 0 || isNull(r.Data):
 		return r, &InputError{"data", "it is missing"}
 	case len(r.Data) > fermata.MaxDataBytes:
-		return r, &InputError{"data", fmt.Sprintf("it has %d bytes; %d are allowed", len(r.Data), fermata.MaxDataBytes)}
+		return r, &InputError{fieldData, fmt.Sprintf("it has %d bytes; %d are allowed", len(r.Data), fermata.MaxDataBytes)}
 	case r.Timeout < 0 || r.Timeout > maxTimeout:
 		return r, &InputError{"timeout", fmt.Sprintf("it must be 1 to %d seconds", maxTimeout)}
 	case r.Callback != nil && r.Callback.URL == "":
@@ -149,12 +174,12 @@ func (r *request) checkDefault() error {
 	return nil
 }
 
-// checkKind validates the data of a known kind, because approvers rely on it.
+// checkKind validates the kind, and the data of a known kind, because approvers rely on it.
 func (r *request) checkKind() error {
-	switch r.Kind {
-	case fermata.EffectInDoubt.Name():
-		return &InputError{"kind", "only Fermata itself can ask about effects in doubt"}
-	case fermata.Approval.Name():
+	if err := checkKindName(r.Kind); err != nil {
+		return err
+	}
+	if r.Kind == fermata.Approval.Name() {
 		if err := r.completeApproval(); err != nil {
 			return err
 		}
@@ -222,4 +247,24 @@ func (r *request) fits(answer json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("%q is reserved for expiry", fermata.VerbExpire)
 	}
 	return checked, nil
+}
+
+// approvedDigest returns the digest of the action that an answer approves; "" if it approves none.
+func (r *request) approvedDigest(answer json.RawMessage) string {
+	if r.Kind != fermata.Approval.Name() {
+		return ""
+	}
+	var question fermata.ApprovalRequest
+	var decision fermata.Decision
+	if json.Unmarshal(r.Data, &question) != nil || json.Unmarshal(answer, &decision) != nil {
+		return ""
+	}
+	if decision.Args == nil {
+		decision.Args = question.Args
+	}
+	digest, err := question.ApprovedDigest(decision)
+	if err != nil {
+		return ""
+	}
+	return digest
 }

@@ -48,7 +48,9 @@ type messageData struct {
 	By            string          `json:"by,omitempty"`
 	Auth          string          `json:"auth,omitempty"` // how the person was authenticated
 	Rule          string          `json:"rule,omitempty"` // the rule that decided
-	At            time.Time       `json:"at"`
+	// ApprovedDigest is the digest of the approved action with its arguments.
+	ApprovedDigest string    `json:"approvedDigest,omitempty"`
+	At             time.Time `json:"at"`
 }
 
 // deliver sends the answer once. It returns nil only if the receiver accepted it.
@@ -112,6 +114,7 @@ func compose(run provider.Run, req request, answer provider.Answer) message {
 		return message{Type: typeExpired, Timestamp: at, Data: about}
 	}
 	about.Answer, about.By, about.Auth, about.Rule = answer.Data, answer.By, answer.Auth, answer.Rule
+	about.ApprovedDigest = req.approvedDigest(answer.Data)
 	return message{Type: typeAnswered, Timestamp: at, Data: about}
 }
 

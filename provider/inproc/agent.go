@@ -103,17 +103,31 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 
 // start starts the run with its input.
 func (g *agentGraph) start(ctx context.Context, runner *agent.Runner, e provider.Execution) (agent.Finished, error) {
+	messages, err := decodeMessages(e.Input)
+	if err != nil {
+		return agent.Finished{}, err
+	}
+	return lastEvent(e, runner.Run(ctx, messages, agent.WithRun(e.Run.ID)))
+}
+
+// decodeMessages decodes the input of a run: the conversation, with the query at its end.
+func decodeMessages(text json.RawMessage) ([]agent.Message, error) {
 	var input agentInput
-	if err := strictjson.Decode(e.Input, &input); err != nil {
-		return agent.Finished{}, fmt.Errorf("%w: %w", errInput, err)
+	if err := strictjson.Decode(text, &input); err != nil {
+		return nil, fmt.Errorf("%w: %w", errInput, err)
 	}
 	if input.Query != "" {
 		input.Messages = append(input.Messages, agent.User(input.Query))
 	}
 	if len(input.Messages) == 0 {
-		return agent.Finished{}, fmt.Errorf("%w: the conversation has no message", errInput)
+		return nil, fmt.Errorf("%w: the conversation has no message", errInput)
 	}
-	return lastEvent(e, runner.Run(ctx, input.Messages, agent.WithRun(e.Run.ID)))
+	return input.Messages, nil
+}
+
+func (g *agentGraph) checkInput(input json.RawMessage) error {
+	_, err := decodeMessages(input)
+	return err
 }
 
 // lastEvent returns the final event. All events are reported as progress.

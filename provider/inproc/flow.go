@@ -70,6 +70,11 @@ func (g *flowGraph[S]) decodeInput(input json.RawMessage) (state S, err error) {
 	return state, nil
 }
 
+func (g *flowGraph[S]) checkInput(input json.RawMessage) error {
+	_, err := g.decodeInput(input)
+	return err
+}
+
 func (g *flowGraph[S]) options(run provider.Run) []graph.Option {
 	list := []graph.Option{graph.WithStore(run.State), graph.WithAccount(run.Account)}
 	if g.config.Policy != nil {

@@ -32,6 +32,7 @@ var (
 	_ provider.Provider           = (*Provider)(nil)
 	_ provider.Explainer          = (*Provider)(nil)
 	_ provider.BatchAnswerChecker = (*Provider)(nil)
+	_ provider.InputChecker       = (*Provider)(nil)
 )
 
 // Provider executes runs with Fermata's engine. The provider ref of a run is its run id.
@@ -43,6 +44,7 @@ type Provider struct {
 // Graph is a graph or an agent that can be run by name; see [Flow] and [Agent].
 type Graph interface {
 	describe() (provider.Graph, error)
+	checkInput(input json.RawMessage) error
 	execute(ctx context.Context, e provider.Execution) (provider.Result, error)
 	answerChecks(ctx context.Context, run provider.Run) (func(interrupt string, answer any) (json.RawMessage, error), error)
 	explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (string, error)
@@ -96,6 +98,18 @@ func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.
 		return provider.Result{}, seen.failure() // regardless of the run's result
 	}
 	return result, err
+}
+
+// CheckInput validates an input before its run exists; see [provider.InputChecker].
+func (p *Provider) CheckInput(_ context.Context, _, graph string, input json.RawMessage) error {
+	g, err := p.graph(graph)
+	if err != nil {
+		return err
+	}
+	if err := g.checkInput(input); err != nil {
+		return &provider.InputError{Code: failureCode(err), Problem: failureMessage(err)}
+	}
+	return nil
 }
 
 // CheckAnswer validates an answer; see [provider.Provider].

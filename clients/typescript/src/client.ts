@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 
 import { follow, isOutcome, isOver, type EventsOptions, type RunEvent } from "./events.js";
 import { Transport, type Call, type CallOptions, type ClientOptions } from "./transport.js";
-import type { AnswersPage, AnswersQuery, CreateRequest, Chat, Decide, Graph, Outcome, Page, Request, RequestsQuery, Run, RunsQuery, RunView } from "./types.js";
+import type { AnswersPage, AnswersQuery, CreateRequest, Chat, Decide, Graph, Outcome, Page, Receipt, Request, RequestsQuery, Run, RunsQuery, RunView, SendReceipt } from "./types.js";
 
 /** How long the server waits for an outcome before it returns a pending result. */
 export interface WaitOptions extends CallOptions {
@@ -81,6 +81,12 @@ export class Client {
   /** Creates a request of an external agent. */
   createRequest(request: CreateRequest, options: CallOptions = {}): Promise<Outcome> {
     return this.#post("/requests", { ...request, stateKey: request.stateKey ?? `req_${newId()}` }, options);
+  }
+
+  /** Says what the agent did after the decision on its approval. The same receipt can be sent again. */
+  sendReceipt(stateKey: string, receipt: SendReceipt, options: CallOptions = {}): Promise<Receipt> {
+    const call: Call = { ...options, method: "POST", body: receipt };
+    return this.#transport.json(`/runs/${encodeURIComponent(stateKey)}/receipt`, call);
   }
 
   /** Replies to a clarification request, numbered from 1. The request stays open. */

@@ -41,7 +41,7 @@ export class Problem extends Error {
 
   /** Whether the same call may succeed later: it is applied once. */
   get again(): boolean {
-    return this.status === 429 || this.status === 502 || this.status === 503 || this.status === 504;
+    return (this.status === 429 && this.code !== "agent_limit") || this.status === 502 || this.status === 503 || this.status === 504;
   }
 }
 

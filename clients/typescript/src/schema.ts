@@ -17,6 +17,8 @@ export interface paths {
          * Start a run or answer its open request
          * @description A body with a resumeId answers and needs the role approver. A body without one starts a run and needs the role agent. Both are idempotent.
          *
+         *     resumeValue answers the only open interrupt. An approval, a gate or an effect in doubt is answered only if the body names it, with interruptId or shown: otherwise a repeated click could answer the next one. The problem interrupt_id_required has its id.
+         *
          *     As a stream, the events are: run (the request is recorded), the run's own events with their ids, step and token (see run-events), interrupt (once for each open interrupt), and finally outcome, or problem. Losing the connection changes nothing: send the same request again, or follow the run's events.
          */
         post: operations["chat"];
@@ -668,6 +670,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{stateKey}/receipt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say what an external agent did after the decision
+         * @description The same receipt can be sent again; another one for the same run is rejected. Reconciliation compares it with the decision: see docs/external-agents.md.
+         */
+        post: operations["send-receipt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{stateKey}/retry": {
         parameters: {
             query?: never;
@@ -768,6 +790,8 @@ export interface components {
         };
         AnsweredRequest: {
             answer?: unknown;
+            /** @description The digest of the approved action with its arguments, for the receipt. */
+            approvedDigest?: string;
             /** Format: date-time */
             at: string;
             by?: string;
@@ -803,13 +827,15 @@ export interface components {
             graphId?: string;
             /** @description The input of the run. */
             input?: unknown;
+            /** @description The id of the interrupt that resumeValue answers. */
+            interruptId?: string;
             /** @description Chosen by the caller. The same body with the same id is applied once. */
             resumeId?: string;
             /** @description Answers by interrupt id. */
             resumeTargets?: {
                 [key: string]: unknown;
             };
-            /** @description The answer to the only open interrupt. */
+            /** @description The answer to the only open interrupt. An approval, a gate or an effect in doubt also needs interruptId, or shown with its digest. */
             resumeValue?: unknown;
             /** @description Digests of what was shown to the approver, by interrupt id. */
             shown?: {
@@ -862,6 +888,8 @@ export interface components {
             uses: number;
         };
         CreateRequest: {
+            /** @description Create the request even if an identical one is open. Without it, and without a stateKey and an Idempotency-Key, the open request with the same kind and data of the same agent is returned. */
+            allowDuplicate?: boolean;
             /** @description The JSON Schema of the answer. */
             answerSchema?: unknown;
             /** @description Where the answer is sent, as a signed webhook. Without one the agent polls. */
@@ -869,6 +897,8 @@ export interface components {
             /** @description The data to show to people. */
             data: unknown;
             kind: string;
+            /** @description The agent will send a receipt. An approval without one is reported. */
+            receipt?: boolean;
             stateKey?: string;
             /**
              * Format: int64
@@ -888,6 +918,8 @@ export interface components {
         };
         Decision: {
             answer?: unknown;
+            /** @description The digest of the approved action with its arguments, for the receipt. */
+            approvedDigest?: string;
             /** Format: date-time */
             at: string;
             by: string;
@@ -1141,10 +1173,16 @@ export interface components {
             /** @enum {string} */
             status: "completed";
             usage?: {
+                /** @description The same as outputTokens. */
+                completionTokens?: number;
                 inputTokens?: number;
                 outputTokens?: number;
+                /** @description The same as inputTokens. */
+                promptTokens?: number;
             };
         } | {
+            /** @description An identical request of the same agent was open, and this is its outcome. No second one was created. */
+            deduplicated?: boolean;
             interrupt: {
                 data?: unknown;
                 kind: string;
@@ -1227,13 +1265,15 @@ export interface components {
              * @description The problem code for programs; see the table of codes.
              * @enum {string}
              */
-            code: "bad_request" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "no_policy" | "rate_limited" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
+            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
             /** @description The decision that was recorded first, if there is one. */
             decided?: components["schemas"]["PriorDecision"];
             /** @description An explanation for people. */
             detail?: string;
             /** @description The invalid parts of the request. */
             errors?: components["schemas"]["Field"][] | null;
+            /** @description The id of the open interrupt that the answer must name. */
+            interruptId?: string;
             /**
              * Format: int64
              * @description The HTTP status.
@@ -1252,6 +1292,24 @@ export interface components {
             text: string;
             /** Format: double */
             waitedHours: number;
+        };
+        Receipt: {
+            /**
+             * Format: date-time
+             * @description When the server received it.
+             */
+            at: string;
+            /** @description Who sent it. */
+            by: string;
+            /** @description The digest of the action and the arguments that were executed; approvedDigest of the decision if nothing differs. */
+            digest: string;
+            /**
+             * @description not_done: the action was not begun.
+             * @enum {string}
+             */
+            outcome: "done" | "failed" | "not_done";
+            /** @description The result, at most 64 KiB of JSON. It is stored encrypted with the run. */
+            result?: unknown;
         };
         RecordedRendering: {
             /** Format: date-time */
@@ -1413,8 +1471,11 @@ export interface components {
             graphId: string;
             runId: string;
             stateKey: string;
-            /** @enum {string} */
-            status: "ready" | "running" | "waiting" | "parked" | "completed" | "failed" | "cancelled" | "superseded";
+            /**
+             * @description expired: the run failed because its request expired.
+             * @enum {string}
+             */
+            status: "ready" | "running" | "waiting" | "parked" | "completed" | "failed" | "expired" | "cancelled" | "superseded";
             /** Format: date-time */
             updatedAt: string;
         };
@@ -1434,14 +1495,30 @@ export interface components {
             graphId: string;
             /** @description The outcome, or what the run waits for. Omitted while the run is active. */
             outcome?: components["schemas"]["Outcome"];
+            /** @description What the external agent did, if it sent a receipt. */
+            receipt?: components["schemas"]["Receipt"];
             /** @description All requests of the run. */
             requests: components["schemas"]["Request"][] | null;
             runId: string;
             stateKey: string;
-            /** @enum {string} */
-            status: "ready" | "running" | "waiting" | "parked" | "completed" | "failed" | "cancelled" | "superseded";
+            /**
+             * @description expired: the run failed because its request expired.
+             * @enum {string}
+             */
+            status: "ready" | "running" | "waiting" | "parked" | "completed" | "failed" | "expired" | "cancelled" | "superseded";
             /** Format: date-time */
             updatedAt: string;
+        };
+        SendReceipt: {
+            /** @description The digest of the action and the arguments that were executed; approvedDigest of the decision if nothing differs. */
+            digest: string;
+            /**
+             * @description not_done: the action was not begun.
+             * @enum {string}
+             */
+            outcome: "done" | "failed" | "not_done";
+            /** @description The result, at most 64 KiB of JSON. It is stored encrypted with the run. */
+            result?: unknown;
         };
         Stamp: {
             /** Format: date-time */
@@ -2708,7 +2785,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Filter by status; separate several with commas. */
-                status?: ("ready" | "running" | "waiting" | "parked" | "completed" | "failed" | "cancelled" | "superseded")[] | null;
+                status?: ("ready" | "running" | "waiting" | "parked" | "completed" | "failed" | "expired" | "cancelled" | "superseded")[] | null;
                 graphId?: string;
                 /** @description The cursor of the next page. */
                 cursor?: string;
@@ -2853,6 +2930,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Graph"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "send-receipt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                stateKey: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendReceipt"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receipt"];
                 };
             };
             /** @description Error */

@@ -21,6 +21,8 @@ export type Run = Schemas["Run"];
 export type RunView = Schemas["RunView"];
 export type Request = Schemas["Request"];
 export type Graph = Schemas["Graph"];
+export type SendReceipt = Schemas["SendReceipt"];
+export type Receipt = Schemas["Receipt"];
 /** A closed request. */
 export type AnsweredRequest = Schemas["AnsweredRequest"];
 export type AnswersPage = Omit<Schemas["AnswersPage"], "items"> & { items: AnsweredRequest[] };

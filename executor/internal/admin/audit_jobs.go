@@ -26,6 +26,9 @@ type AuditConfig struct {
 	// CheckEvery is how often all logs are verified, and compared with what runs know and what was
 	// done; 0 is never.
 	CheckEvery time.Duration
+	// ReceiptAfter is how long after an approval an external agent that sends receipts may take to
+	// send one; after that a check reports it. The default is 24 h.
+	ReceiptAfter time.Duration
 }
 
 // The names of the chores.

@@ -31,7 +31,7 @@ func (ad *Admin) Reconcile(ctx context.Context, account string) ([]audit.Finding
 	}
 	r := &reconciliation{
 		Admin: ad, account: account, now: now, seed: maphash.MakeSeed(), records: make(map[string][]audit.Record), compared: make(map[uint64]struct{}),
-		missing: make(map[string]struct{}), suspect: make(map[string]struct{}),
+		missing: make(map[string]struct{}), suspect: make(map[string]struct{}), senders: make(map[string]time.Time),
 	}
 	if err := r.scan(ctx); err != nil {
 		return nil, err
@@ -63,6 +63,7 @@ type reconciliation struct {
 	missing map[string]struct{}
 	// runs where something does not agree, or did not when it was looked at
 	suspect  map[string]struct{}
+	senders  map[string]time.Time // since when agents send receipts; zero for those that do not
 	findings []audit.Finding
 }
 
@@ -206,6 +207,7 @@ type runState struct {
 	gone       bool // it was forgotten
 	effects    []audit.EffectEntry
 	interrupts []audit.InterruptEntry
+	byRule     *ruleReceipt // of an external run that no person decided
 }
 
 func (r *reconciliation) stateOf(ctx context.Context, run string) (lines runState, err error) {
@@ -228,6 +230,11 @@ func (r *reconciliation) stateOf(ctx context.Context, run string) (lines runStat
 	elsewhere := p != nil && !p.Capabilities().Effects
 	// A ready run that was never attempted has no worker, which is worth a page.
 	onItsWay := elsewhere && (history.Run.Status == store.StatusRunning || history.Run.Status == store.StatusReady && history.Run.Attempts > 0)
+	receipts, err := r.receiptsOf(ctx, history, elsewhere)
+	if err != nil {
+		return lines, err
+	}
+	lines.byRule = receipts.byRule
 	again := replacedInterrupts(history.Interrupts)
 	for _, i := range history.Interrupts {
 		if i.Source == store.SourcePolicy {
@@ -236,6 +243,7 @@ func (r *reconciliation) stateOf(ctx context.Context, run string) (lines runStat
 		over := i.State == store.InterruptWithdrawn || !history.Run.Status.Active()
 		lines.interrupts = append(lines.interrupts, audit.InterruptEntry{
 			Run: i.Run, Interrupt: i.ID, Outcome: audit.Outcome(i.Verdict), Applied: i.Applied, Closed: over, EffectExternal: elsewhere, Redelivering: onItsWay, AskedAgain: again[i.ID],
+			Receipt: receipts.entry, ReceiptExpected: receipts.expected,
 		})
 	}
 	return lines, nil
@@ -276,9 +284,10 @@ func (r *reconciliation) compare(ctx context.Context, lines runState, records []
 			Text: fmt.Sprintf("%s is not there any more, and the record does not say that it was erased.", lines.run),
 		}}, nil
 	}
-	return audit.Reconcile(audit.ReconcileInput{
-		Now: r.now, Audit: seqOf(records), Effects: seqOf(lines.effects), Interrupts: seqOf(lines.interrupts), Payload: r.saltOf(ctx, r.account, lines.run),
+	found, err := audit.Reconcile(audit.ReconcileInput{
+		ReceiptAfter: r.config.Audit.ReceiptAfter, Now: r.now, Audit: seqOf(records), Effects: seqOf(lines.effects), Interrupts: seqOf(lines.interrupts), Payload: r.saltOf(ctx, r.account, lines.run),
 	})
+	return append(found, r.ruleFindings(lines)...), err
 }
 
 func seqOf[T any](all []T) iter.Seq2[T, error] {

@@ -163,7 +163,7 @@ func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json
 	case len(open) > 1: //mutate:ambiguous-answer
 		return nil, fmt.Errorf("%w: %d requests are open; name the one that is answered", errs.ErrInvalid, len(open))
 	case open[0].Kind == fermata.Approval.Name() || open[0].Kind == fermata.EffectInDoubt.Name() || open[0].Kind == docs.GateKind:
-		return nil, fmt.Errorf("%w: a decision on an action must name its interrupt in Targets (over HTTP: resumeTargets)", errs.ErrInvalid)
+		return nil, &errs.UnnamedInterruptError{Interrupt: open[0].ID, Kind: open[0].Kind}
 	}
 	return map[string]Answer{open[0].ID: {Value: value}}, nil
 }

@@ -29,6 +29,17 @@ const HeartbeatKind store.DocumentKind = "beat"
 // JobKind says when a periodic job is due, and its last result. It belongs to no account.
 const JobKind store.DocumentKind = "chore"
 
+// AgentRateKind counts the requests that an agent created in the last hour. Its id is the agent.
+const AgentRateKind store.DocumentKind = "agent-rate"
+
+const (
+	// ReceiptKind is what an agent elsewhere says it did after the decision on its request. Its id
+	// is the run, with which it is deleted.
+	ReceiptKind store.DocumentKind = "receipt"
+	// ReceiptSenderKind says since when an agent sends receipts. Its id is the agent.
+	ReceiptSenderKind store.DocumentKind = "receipt-sender"
+)
+
 // RunMessageKind is a message to a run: a clarification, or that a request was withdrawn.
 const RunMessageKind store.DocumentKind = "back"
 

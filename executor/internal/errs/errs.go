@@ -32,6 +32,9 @@ var (
 	// ErrResumeIDReused says that the resume id was used for another decision.
 	ErrResumeIDReused = errors.New("executor: the resume id was used for another decision")
 
+	// ErrReceiptExists says that the run has another receipt.
+	ErrReceiptExists = errors.New("executor: the run has another receipt")
+
 	// ErrPending says that the start or the decision is recorded and being executed; see
 	// [PendingError].
 	ErrPending = errors.New("executor: still running")
@@ -57,6 +60,17 @@ func (e *PendingError) Error() string { return fmt.Sprintf("%v: %q", ErrPending,
 
 // Is reports whether target is ErrPending.
 func (e *PendingError) Is(target error) bool { return target == ErrPending }
+
+// UnnamedInterruptError says that an answer to a decision on an action does not name its interrupt:
+// somebody who looked at one action could approve the next one. Interrupt is the open one.
+type UnnamedInterruptError struct{ Interrupt, Kind string }
+
+func (e *UnnamedInterruptError) Error() string {
+	return fmt.Sprintf("%v: an answer of kind %s must name its interrupt; %s is open", ErrInvalid, e.Kind, e.Interrupt)
+}
+
+// Is reports whether target is ErrInvalid.
+func (e *UnnamedInterruptError) Is(target error) bool { return target == ErrInvalid }
 
 // ErrIsDecision says that an act is a decision, which needs a resume id.
 var ErrIsDecision = errors.New("executor: a decision needs a resume id")

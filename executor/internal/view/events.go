@@ -111,8 +111,10 @@ type SettledRequest struct {
 	Withdrawn  bool            `json:"withdrawn,omitempty"`
 	Unreadable bool            `json:"unreadable,omitempty"`
 	Answer     json.RawMessage `json:"answer,omitempty"`
-	By         string          `json:"by,omitempty"`
-	At         time.Time       `json:"at"`
+	// ApprovedDigest is the digest of the approved action with its arguments.
+	ApprovedDigest string    `json:"approvedDigest,omitempty"`
+	By             string    `json:"by,omitempty"`
+	At             time.Time `json:"at"`
 }
 
 // ListSettled returns the requests of an account that were settled after a cursor, in order and
@@ -176,6 +178,7 @@ func (r *Reader) settledRequest(ctx context.Context, event store.Event) (Settled
 			settled.Withdrawn, settled.At = true, event.At
 			return settled, i.State == store.InterruptWithdrawn, nil // or it was asked again since
 		}
+		settled.ApprovedDigest = i.ApprovedDigest
 		request, err := r.readableRequest(ctx, i)
 		if err != nil {
 			return SettledRequest{}, false, err

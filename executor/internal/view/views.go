@@ -2,9 +2,12 @@ package view
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -21,6 +24,30 @@ type RunView struct {
 func (r *Reader) ListRuns(ctx context.Context, account string, filter store.RunFilter) ([]store.Run, error) {
 	return r.store.List(ctx, account, filter)
 }
+
+// HasExpired reports whether a run failed because its request expired. An outcome that cannot be
+// decrypted counts as another failure.
+func (r *Reader) HasExpired(ctx context.Context, run store.Run) (bool, error) {
+	if run.Status != store.StatusFailed {
+		return false, nil
+	}
+	asked, err := r.store.Interrupts(ctx, run.Account, run.ID)
+	if docs.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil || !slices.ContainsFunc(asked, func(i store.Interrupt) bool { return i.Verdict == store.VerdictExpire }) {
+		return false, err
+	}
+	outcome, err := r.waiter.RunOutcome(ctx, run.Account, run.ID)
+	if errors.Is(err, errs.ErrUnreadable) {
+		return false, nil
+	}
+	failed, ok := outcome.(fermata.Failed)
+	return ok && failed.Code == codeExpired, err
+}
+
+// codeExpired is the code of a run that failed because its request expired.
+const codeExpired = "expired"
 
 // GetRun returns the newest run of a state key, with its outcome and its requests.
 func (r *Reader) GetRun(ctx context.Context, account, stateKey string) (RunView, error) {

@@ -93,7 +93,7 @@ func normalizeInterrupt(q *provider.Interrupt) (code, problem string) {
 	case len(q.Kind) > errs.MaxName || !utf8.ValidString(q.Kind):
 		return codeBadQuestion, fmt.Sprintf("its kind is not a text of %d bytes at most", errs.MaxName)
 	case len(q.Data) > fermata.MaxDataBytes:
-		return "question_too_large", fmt.Sprintf("what it shows has %d bytes; %d are allowed", len(q.Data), fermata.MaxDataBytes)
+		return provider.CodeDataTooLarge, fmt.Sprintf("what it shows has %d bytes; %d are allowed", len(q.Data), fermata.MaxDataBytes)
 	case q.AnswerSchema != nil && strictjson.CheckValue(q.AnswerSchema) != nil:
 		return codeBadQuestion, "the schema of its answer is not JSON with one meaning"
 	case q.Data == nil:

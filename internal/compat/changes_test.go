@@ -14,6 +14,8 @@ import (
 type change struct {
 	kind string
 	path []string // the last keys of its path; * stands for one key
+	// was and is are the values before and after; "" for any
+	was, is string
 }
 
 // The kinds of changes.
@@ -38,7 +40,7 @@ func (list changes) cover(where string, want, got any) bool {
 	}
 	path := strings.Split(strings.TrimSuffix(where, " (length)"), ".")
 	return slices.ContainsFunc(list, func(c change) bool {
-		if c.kind != kind || len(c.path) > len(path) {
+		if c.kind != kind || len(c.path) > len(path) || c.was != "" && (want != any(c.was) || got != any(c.is)) {
 			return false
 		}
 		for i, key := range path[len(path)-len(c.path):] {
@@ -64,10 +66,13 @@ func currentChanges(t *testing.T) (list changes) {
 			continue
 		}
 		fields := strings.Split(line, "\t")
-		if len(fields) != 2 || !slices.Contains([]string{changeAdded, changeRemoved, changeValue}, fields[0]) {
-			t.Fatalf("changes.tsv: %q: want the kind and the path, separated by a tab", line)
+		if len(fields) == 2 {
+			fields = append(fields, "", "")
 		}
-		list = append(list, change{fields[0], strings.Split(fields[1], ".")})
+		if len(fields) != 4 || !slices.Contains([]string{changeAdded, changeRemoved, changeValue}, fields[0]) {
+			t.Fatalf("changes.tsv: %q: want the kind and the path, and perhaps the values before and after, separated by tabs", line)
+		}
+		list = append(list, change{fields[0], strings.Split(fields[1], "."), fields[2], fields[3]})
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)
@@ -76,7 +81,7 @@ func currentChanges(t *testing.T) (list changes) {
 }
 
 func TestChanges_CoverOnlyWhatIsListed(t *testing.T) {
-	list := changes{{changeAdded, []string{"answer", "at"}}, {changeValue, []string{"items", "*", "by"}}}
+	list := changes{{changeAdded, []string{"answer", "at"}, "", ""}, {changeValue, []string{"items", "*", "by"}, "", ""}, {changeValue, []string{"status"}, "failed", "expired"}}
 	for _, test := range []struct {
 		where     string
 		want, got any
@@ -88,6 +93,9 @@ func TestChanges_CoverOnlyWhatIsListed(t *testing.T) {
 		{"at", missing, "t", false},
 		{"items.4.by", "eve", "ana, eve", true},
 		{"items.4.5.by", "eve", "ana, eve", false},
+		{"items.4.status", "failed", "expired", true},
+		{"items.4.status", "failed", "completed", false},
+		{"items.4.status", "waiting", "expired", false},
 	} {
 		if got := list.cover(test.where, test.want, test.got); got != test.covered {
 			t.Errorf("%s: covered %v", test.where, got)

@@ -385,8 +385,8 @@ type Decision struct {
 	// Args, with approve, replace the requested arguments.
 	Args   json.RawMessage `json:"args,omitempty"`
 	Reason string          `json:"reason,omitempty"`
-	// Codes are machine-readable reasons for a rejection, for example "too_expensive", or for edited
-	// arguments.
+	// Codes are machine-readable reasons for a rejection, for example "too_expensive", or for
+	// edited arguments.
 	Codes []string `json:"codes,omitempty"`
 	// By, At, Auth and Rule say who decided, when, how they were authenticated, and by which rule.
 	// The runtime writes them: see [Attestation].
@@ -399,8 +399,8 @@ type Decision struct {
 // Verb is the type of a decision.
 type Verb string
 
-// The verbs of a decision. VerbReturn sends the action back for redesign: it is neither approved nor
-// rejected. VerbExpire means that the deadline passed without a decision.
+// The verbs of a decision. VerbReturn sends the action back for redesign: it is neither approved
+// nor rejected. VerbExpire means that the deadline passed without a decision.
 const (
 	VerbApprove Verb = "approve"
 	VerbReject  Verb = "reject"

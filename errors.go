@@ -91,8 +91,9 @@ func (e *RejectedError) Error() string {
 	return refusalText("rejected", e.Action, e.By, e.Reason)
 }
 
-// ReturnedError reports that a person returned an action, or a question, for redesign. It is neither
-// an approval nor a rejection: nothing may be done, and the program may propose something else.
+// ReturnedError reports that a person returned an action, or a question, for redesign. It is
+// neither an approval nor a rejection: nothing may be done, and the program may propose something
+// else.
 type ReturnedError struct {
 	// Action is the name of the action; for a question it is the kind.
 	Action string

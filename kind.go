@@ -125,9 +125,9 @@ func NewKind[Q, A any](name string, options ...KindOption) *Kind[Q, A] {
 // KindOption configures a kind.
 type KindOption struct{ defaultAnswer any }
 
-// DefaultAnswer declares the answer of a question that nobody answers before its deadline. It is used
-// only if a rule says so (on_timeout: default), and never for an approval, a gate, a hold or an effect
-// in doubt.
+// DefaultAnswer declares the answer of a question that nobody answers before its deadline. It is
+// used only if a rule says so (on_timeout: default), and never for an approval, a gate, a hold or
+// an effect in doubt.
 func DefaultAnswer(answer any) KindOption { return KindOption{defaultAnswer: answer} }
 
 // LookupKind returns the kind with this name.

@@ -6,9 +6,9 @@ import (
 )
 
 // Refusal ends an interrupt without an answer of its kind: a person returned it for redesign
-// ([VerbReturn]), or a rule rejected it at its deadline ([VerbReject]). It can be passed instead of an
-// answer to the call that resumes a run, for every interrupt that has a kind. [Kind.Ask] then returns
-// a [*ReturnedError] or a [*RejectedError], and a hold continues as the graph declares.
+// ([VerbReturn]), or a rule rejected it at its deadline ([VerbReject]). It can be passed instead of
+// an answer to the call that resumes a run, for every interrupt that has a kind. [Kind.Ask] then
+// returns a [*ReturnedError] or a [*RejectedError], and a hold continues as the graph declares.
 type Refusal struct{ Decision }
 
 // Check returns an error for a verb other than return and reject.

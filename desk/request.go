@@ -234,7 +234,8 @@ type Decision struct {
 	Args   json.RawMessage `json:"args,omitempty"`
 	// Value is the answer, if the outcome is [OutcomeAnswered].
 	Value json.RawMessage `json:"value,omitempty"`
-	// Codes and Reason explain a rejection; Codes also an edit. Retry allows the agent to try something else.
+	// Codes and Reason explain a rejection; Codes also an edit. Retry allows the agent to try
+	// something else.
 	Codes  []string `json:"codes,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 	Retry  bool     `json:"retry,omitempty"`

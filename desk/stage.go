@@ -24,8 +24,8 @@ func (r Request) openStage() int {
 	return stages[min(max(r.VoteProgress.Stage, 1), len(stages))-1]
 }
 
-// openStage returns the open stage as of now. If people answer differently, it is that of the answer
-// with the most progress.
+// openStage returns the open stage as of now. If people answer differently, it is that of the
+// answer with the most progress.
 func (d *update) openStage() (int, error) {
 	stages := d.r.Requirement.stages()
 	open := stages[0]

@@ -129,8 +129,8 @@ type DeskConfig struct {
 	// Routes are, by name, the notices, reminders and pages of requests. The route named "default"
 	// is used for requests without a route in the policy.
 	Routes map[string]desk.Route
-	// CurrentRoutes, if set, returns the routes for new requests instead of Routes, so that they can
-	// change. Its routes must be valid. Open requests keep their route.
+	// CurrentRoutes, if set, returns the routes for new requests instead of Routes, so that they
+	// can change. Its routes must be valid. Open requests keep their route.
 	CurrentRoutes func() map[string]desk.Route
 	// Policy, if set, says which actions are allowed, denied or asked about, and who decides them.
 	Policy policy.Source

@@ -157,8 +157,8 @@ func (g *Graph[S]) RecordHolds(records func(state *S) *[]HoldRecord) {
 }
 
 // ReturnTo declares the node at which a run continues when a person returns one of its holds for
-// redesign. The held node is not entered, and the edges after it are not followed. note, if not nil,
-// writes the reason into the state. Without ReturnTo such a run fails with a
+// redesign. The held node is not entered, and the edges after it are not followed. note, if not
+// nil, writes the reason into the state. Without ReturnTo such a run fails with a
 // [*fermata.ReturnedError].
 func (g *Graph[S]) ReturnTo(node string, note func(state *S, returned fermata.Refusal)) {
 	g.returnTo = &returnTarget{node: node}

@@ -196,8 +196,8 @@ type Interrupt struct {
 	// AnswerSchema is the JSON Schema of the answer; nil if any JSON is valid.
 	AnswerSchema json.RawMessage
 	// DefaultAnswer is the answer that the question declares for a deadline that passes; nil if it
-	// declares none. The executor uses it only if a rule says so, and never for an approval, a gate,
-	// a hold or an effect in doubt.
+	// declares none. The executor uses it only if a rule says so, and never for an approval, a
+	// gate, a hold or an effect in doubt.
 	DefaultAnswer json.RawMessage
 	// Timeout is how long the interrupt may be open; 0 leaves that to the executor.
 	Timeout time.Duration

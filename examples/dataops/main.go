@@ -10,9 +10,9 @@
 //	go run ./examples/dataops -answer deny -by ann
 //	go run ./examples/dataops -answer return -by ann -reason "keep what is not archived"
 //
-// The last one returns the plan for redesign, which is neither a grant nor a denial: the planner gets
-// the reason and makes a more careful plan. On a server, a rule with on_escalate: return gives the
-// command "fermata escalate" this meaning.
+// The last one returns the plan for redesign, which is neither a grant nor a denial: the planner
+// gets the reason and makes a more careful plan. On a server, a rule with on_escalate: return gives
+// the command "fermata escalate" this meaning.
 //
 // Other requests are "drop column phone" and "export orders to us-east".
 //

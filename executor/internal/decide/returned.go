@@ -19,8 +19,8 @@ type returnAnswer struct {
 }
 
 // checkReturn completes the submission if the answer returns the request for redesign, and reports
-// whether it does. It is possible for every kind, if the requirement says so. Otherwise the answer is
-// checked like any other.
+// whether it does. It is possible for every kind, if the requirement says so. Otherwise the answer
+// is checked like any other.
 func (dc *Decider) checkReturn(l *runSnapshot, said Answer, w *submission) (bool, error) {
 	var back returnAnswer
 	if strictjson.Decode(said.Value, &back) != nil || back.Verb != fermata.VerbReturn {

@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// UnspecifiedReason is the code of a rejection without a reason: package desk requires a reason or a
-// code.
+// UnspecifiedReason is the code of a rejection without a reason: package desk requires a reason or
+// a code.
 const UnspecifiedReason = "unspecified"
 
 // The kinds of papers that an executor keeps, beside requests.

@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// ClockDecision is what a rule decided at the deadline of a request. The store says that it expired;
-// the request says more.
+// ClockDecision is what a rule decided at the deadline of a request. The store says that it
+// expired; the request says more.
 type ClockDecision struct {
 	// Answer is the answer as JSON. Rejection is set if the request was rejected.
 	Answer    json.RawMessage

@@ -26,9 +26,10 @@ func (r Request) MaskData(data json.RawMessage) (json.RawMessage, []string) {
 }
 
 // MaskAnswer returns an answer to the request without sensitive values: an approval may have edited
-// arguments.
+// arguments, and the answer to a hold is the edited state. Other answers do not have the form of
+// the data.
 func (r Request) MaskAnswer(answer json.RawMessage) json.RawMessage {
-	if r.sensitiveRoot() == "" {
+	if r.sensitiveRoot() == "" && r.Subject.Kind != holdKind {
 		return answer
 	}
 	masked, _ := maskUnder(answer, r.sensitiveRoot(), r.Requirement.Sensitive)

@@ -52,6 +52,9 @@ func TestMask_AnswersAndEdits(t *testing.T) {
 	if got := r.MaskArgs(json.RawMessage(`{"card":"4111"}`)); string(got) != `{"card":"•••"}` {
 		t.Errorf("the edit: %s", got)
 	}
+	if got := sensitive("hold", "/card").MaskAnswer(json.RawMessage(`{"card":"4111","n":1}`)); string(got) != `{"card":"•••","n":1}` {
+		t.Errorf("the edited state of a hold: %s", got)
+	}
 	if got := sensitive("review", "/card").MaskAnswer(json.RawMessage(`{"card":1}`)); string(got) != `{"card":1}` {
 		t.Errorf("the answer to a question: %s", got)
 	}

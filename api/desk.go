@@ -119,10 +119,19 @@ type AnsweredRequest struct {
 	Withdrawn  bool            `json:"withdrawn,omitempty" doc:"The run ended while the request was open."`
 	Unreadable bool            `json:"unreadable,omitempty" doc:"The answer cannot be decrypted: its key is missing, or it was changed. It is kept unchanged."`
 	Answer     json.RawMessage `json:"answer,omitempty"`
+	Refusal    *Refusal        `json:"refusal,omitempty" doc:"Instead of an answer: a question other than an approval was returned or rejected."`
 
 	ApprovedDigest string    `json:"approvedDigest,omitempty" doc:"The digest of the approved action with its arguments, for the receipt."`
 	By             string    `json:"by,omitempty"`
 	At             time.Time `json:"at"`
+}
+
+// Refusal ends a question without an answer of its kind.
+type Refusal struct {
+	Verb   string    `json:"verb" enum:"return,reject"`
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at"`
 }
 
 // AnswersPage is a page of closed requests after a cursor.

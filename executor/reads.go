@@ -88,6 +88,11 @@ func (r Reads) Deadlines(ctx context.Context, account, run string) (map[string]t
 	return r.views.Deadlines(ctx, account, run)
 }
 
+// RunRequests returns the graph id of a run and the ids of its requests, or [ErrRunNotFound].
+func (r Reads) RunRequests(ctx context.Context, account, run string) (graph string, ids []string, err error) {
+	return r.views.RunRequests(ctx, account, run)
+}
+
 // Events returns the events of a run after a number, or [ErrRunNotFound].
 func (r Reads) Events(ctx context.Context, account, run string, after int64) ([]store.Event, error) {
 	return r.views.Events(ctx, account, run, after)

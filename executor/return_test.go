@@ -253,6 +253,13 @@ func TestReturn_HoldContinuesAtItsNodeAndAQuestionFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	failedWith(t, outcome, "returned")
+	answers, _, err := e.ListSettled(t.Context(), "acme", "", 10)
+	if err != nil || len(answers) != 3 {
+		t.Fatalf("%+v, %v", answers, err)
+	}
+	if last := answers[2]; last.Answer != nil || last.Refusal == nil || last.Refusal.Verb != fermata.VerbReturn || last.Refusal.Reason != "ask less" || last.Refusal.By != "ann" {
+		t.Errorf("the settled question: %+v", last)
+	}
 	agree(t, e)
 }
 
@@ -265,6 +272,10 @@ func TestTimeout_DefaultAnswersTheQuestionAndNotTheHold(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		if got := statusOf(t, s, "held-0"); got != store.StatusFailed {
 			t.Errorf("a hold that was rejected by the clock: the run is %s", got)
+		}
+		answers, _, err := e.ListSettled(t.Context(), "acme", "", 10)
+		if err != nil || len(answers) != 1 || answers[0].Expired || answers[0].Refusal == nil || answers[0].Refusal.Verb != fermata.VerbReject || answers[0].By != desk.ClockName {
+			t.Errorf("the settled hold: %+v, %v", answers, err)
 		}
 		agree(t, e)
 	})
@@ -288,6 +299,10 @@ func TestTimeout_DefaultAnswersTheQuestionAndNotTheHold(t *testing.T) {
 		doc, err := e.RequestDocument(t.Context(), "acme", id)
 		if err != nil || doc.Decision.Outcome != desk.OutcomeAnswered || string(doc.Decision.Value) != "7" || !slices.Equal(doc.Decision.By, []string{desk.ClockName}) {
 			t.Errorf("decision %+v, %v", doc.Decision, err)
+		}
+		answers, _, err := e.ListSettled(t.Context(), "acme", "", 10)
+		if err != nil || len(answers) != 1 || answers[0].Expired || string(answers[0].Answer) != "7" {
+			t.Errorf("the settled question: %+v, %v", answers, err)
 		}
 		agree(t, e)
 	})

@@ -274,7 +274,19 @@ func (s *Server) listAnswers(ctx context.Context, in *answersInput) (*struct{ Bo
 	}
 	page := api.AnswersPage{Items: make([]api.AnsweredRequest, 0, len(list)), Next: next}
 	for _, answered := range list {
-		page.Items = append(page.Items, api.AnsweredRequest(answered))
+		page.Items = append(page.Items, answeredOf(answered))
 	}
 	return &struct{ Body api.AnswersPage }{page}, nil
+}
+
+func answeredOf(settled executor.SettledRequest) api.AnsweredRequest {
+	item := api.AnsweredRequest{
+		RunID: settled.RunID, StateKey: settled.StateKey, GraphID: settled.GraphID, Interrupt: settled.Interrupt, Kind: settled.Kind,
+		Expired: settled.Expired, Withdrawn: settled.Withdrawn, Unreadable: settled.Unreadable, Answer: settled.Answer,
+		ApprovedDigest: settled.ApprovedDigest, By: settled.By, At: settled.At,
+	}
+	if r := settled.Refusal; r != nil {
+		item.Refusal = &api.Refusal{Verb: string(r.Verb), Reason: r.Reason, By: r.By, At: r.At}
+	}
+	return item
 }

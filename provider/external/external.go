@@ -169,7 +169,8 @@ func (r *request) question(run provider.Run) provider.Interrupt {
 // deliverAnswer delivers the answer to the agent if it has a callback, and ends the run.
 func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answer provider.Answer) (provider.Result, error) {
 	req, err := decodeRequest(e.Input)
-	if err == nil && answer.Refusal != nil { // the agent gets the decision
+	refused := answer.Refusal != nil && req.Kind != fermata.Approval.Name()
+	if err == nil && answer.Refusal != nil && !refused { // the answer to an approval is a decision
 		answer.Data, err = json.Marshal(answer.Refusal.Decision)
 	}
 	if err != nil {
@@ -185,6 +186,10 @@ func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answ
 		result.Outcome = provider.Failed{Code: "expired", Message: "the request expired"}
 		return result, nil
 	}
+	if refused {
+		result.Outcome = provider.Failed{Code: refusalCode(answer.Refusal.Verb), Message: answer.Refusal.Err(req.Kind).Error()}
+		return result, nil
+	}
 	output, err := json.Marshal(struct {
 		Kind   string          `json:"kind"`
 		Answer json.RawMessage `json:"answer"`
@@ -197,6 +202,14 @@ func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answ
 	}{req.Kind, answer.Data, answer.By, answer.At.UTC(), answer.Auth, answer.Rule, req.approvedDigest(answer.Data)})
 	result.Outcome = provider.Completed{Output: output, FinishReason: "answered"}
 	return result, err
+}
+
+// refusalCode returns the code of a run whose request was returned or rejected.
+func refusalCode(verb fermata.Verb) string {
+	if verb == fermata.VerbReturn {
+		return "returned"
+	}
+	return "rejected"
 }
 
 // CheckAnswer validates an answer; see [provider.Provider].

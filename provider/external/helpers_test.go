@@ -117,15 +117,21 @@ type received struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
 	Data      struct {
-		StateKey      string          `json:"stateKey"`
-		Interrupt     string          `json:"interrupt"`
-		Kind          string          `json:"kind"`
-		Answer        json.RawMessage `json:"answer,omitempty"`
-		Clarification int             `json:"clarification,omitempty"`
-		Text          string          `json:"text,omitempty"`
-		Reason        string          `json:"reason,omitempty"`
-		By            string          `json:"by,omitempty"`
-		At            time.Time       `json:"at"`
+		StateKey  string          `json:"stateKey"`
+		Interrupt string          `json:"interrupt"`
+		Kind      string          `json:"kind"`
+		Answer    json.RawMessage `json:"answer,omitempty"`
+		Refusal   *struct {
+			Verb   string    `json:"verb"`
+			Reason string    `json:"reason"`
+			By     string    `json:"by"`
+			At     time.Time `json:"at"`
+		} `json:"refusal,omitempty"`
+		Clarification int       `json:"clarification,omitempty"`
+		Text          string    `json:"text,omitempty"`
+		Reason        string    `json:"reason,omitempty"`
+		By            string    `json:"by,omitempty"`
+		At            time.Time `json:"at"`
 	} `json:"data"`
 }
 

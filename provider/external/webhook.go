@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/provider"
 )
@@ -24,6 +25,8 @@ import (
 // The message types.
 const (
 	typeAnswered      = "request.answered"
+	typeReturned      = "request.returned"
+	typeRejected      = "request.rejected"
 	typeExpired       = "request.expired"
 	typeWithdrawn     = "request.withdrawn"
 	typeClarification = "request.clarification"
@@ -42,6 +45,7 @@ type messageData struct {
 	Interrupt     string          `json:"interrupt"`
 	Kind          string          `json:"kind"`
 	Answer        json.RawMessage `json:"answer,omitempty"`
+	Refusal       *refusal        `json:"refusal,omitempty"`
 	Clarification int             `json:"clarification,omitempty"` // number, from 1
 	Text          string          `json:"text,omitempty"`
 	Reason        string          `json:"reason,omitempty"` // why it was withdrawn
@@ -51,6 +55,14 @@ type messageData struct {
 	// ApprovedDigest is the digest of the approved action with its arguments.
 	ApprovedDigest string    `json:"approvedDigest,omitempty"`
 	At             time.Time `json:"at"`
+}
+
+// refusal ends a question without an answer of its kind.
+type refusal struct {
+	Verb   fermata.Verb `json:"verb"`
+	Reason string       `json:"reason,omitempty"`
+	By     string       `json:"by,omitempty"`
+	At     time.Time    `json:"at"`
 }
 
 // deliver sends the answer once. It returns nil only if the receiver accepted it.
@@ -113,7 +125,15 @@ func compose(run provider.Run, req request, answer provider.Answer) message {
 	if answer.Expired {
 		return message{Type: typeExpired, Timestamp: at, Data: about}
 	}
-	about.Answer, about.By, about.Auth, about.Rule = answer.Data, answer.By, answer.Auth, answer.Rule
+	about.By, about.Auth, about.Rule = answer.By, answer.Auth, answer.Rule
+	if r := answer.Refusal; r != nil && req.Kind != fermata.Approval.Name() {
+		about.Refusal = &refusal{Verb: r.Verb, Reason: r.Reason, By: answer.By, At: at}
+		if r.Verb == fermata.VerbReturn {
+			return message{Type: typeReturned, Timestamp: at, Data: about}
+		}
+		return message{Type: typeRejected, Timestamp: at, Data: about}
+	}
+	about.Answer = answer.Data
 	about.ApprovedDigest = req.approvedDigest(answer.Data)
 	return message{Type: typeAnswered, Timestamp: at, Data: about}
 }

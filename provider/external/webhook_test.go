@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
 )
@@ -66,6 +67,28 @@ func TestI11_ALapseIsDeliveredAsALapseAndTheRunFails(t *testing.T) {
 	}
 	if taken, _ := r.got(); len(taken) != 1 || taken[0].Type != "request.expired" || taken[0].Data.Answer != nil || taken[0].Data.By != "" {
 		t.Errorf("%+v", taken)
+	}
+}
+
+// A refusal does not fit the schema of the answers, and a program may take it for a yes.
+func TestDeliver_RefusalIsNoAnswer(t *testing.T) {
+	for verb, code := range map[fermata.Verb]string{fermata.VerbReturn: "returned", fermata.VerbReject: "rejected"} {
+		r := receive(t, nil)
+		o := begin(t, newProvider(t, nil), asking(r.URL))
+		q := o.asks()
+		refused := says(q, "")
+		refused.Data, refused.Refusal = nil, &fermata.Refusal{Decision: fermata.Decision{Verb: verb, Reason: "too big"}}
+		result, err := o.execute(refused)
+		if failed, ok := result.Outcome.(provider.Failed); err != nil || !ok || failed.Code != code || !slices.Equal(result.Applied, []string{q.ID}) {
+			t.Errorf("%s: it returned %#v, %v", verb, result, err)
+		}
+		taken, _ := r.got()
+		if len(taken) != 1 || taken[0].Type != "request."+code || taken[0].Data.Answer != nil || taken[0].Data.Refusal == nil {
+			t.Fatalf("%s: %+v", verb, taken)
+		}
+		if got := taken[0].Data.Refusal; got.Verb != string(verb) || got.Reason != "too big" || got.By != "ann" || !got.At.Equal(decidedAt) {
+			t.Errorf("%s: %+v", verb, got)
+		}
 	}
 }
 

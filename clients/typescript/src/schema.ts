@@ -800,6 +800,8 @@ export interface components {
             graphId: string;
             interrupt: string;
             kind: string;
+            /** @description Instead of an answer: a question other than an approval was returned or rejected. */
+            refusal?: components["schemas"]["Refusal"];
             runId: string;
             stateKey: string;
             /** @description The answer cannot be decrypted: its key is missing, or it was changed. It is kept unchanged. */
@@ -1325,6 +1327,14 @@ export interface components {
             shown: string;
             /** @description What rendered it: a name, @ and a version. */
             template: string;
+        };
+        Refusal: {
+            /** Format: date-time */
+            at: string;
+            by?: string;
+            reason?: string;
+            /** @enum {string} */
+            verb: "return" | "reject";
         };
         Rendering: {
             /** @description Where it was shown, for example terminal. */

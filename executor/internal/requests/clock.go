@@ -2,44 +2,16 @@ package requests
 
 import (
 	"context"
-	"encoding/json"
 
-	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/store"
 )
 
-// ClockDecision is what a rule decided at the deadline of a request. The store says that it
-// expired; the request says more.
-type ClockDecision struct {
-	// Answer is the answer as JSON. Rejection is set if the request was rejected.
-	Answer    json.RawMessage
-	Rejection *fermata.Decision
-}
-
 // DecidedByClock returns the decision of a rule on an expired request, or nil if it just expired.
-func (s *Service) DecidedByClock(ctx context.Context, question store.Interrupt) (*ClockDecision, error) {
+func (s *Service) DecidedByClock(ctx context.Context, question store.Interrupt) (*docs.ClockDecision, error) {
 	known, err := s.docs.Request(ctx, question.Account, question.ID)
 	if err != nil || known == nil {
 		return nil, err
 	}
-	return ClockDecisionOf(known.Request)
-}
-
-// ClockDecisionOf returns the decision of a rule at the deadline of a request, or nil if there is
-// none.
-func ClockDecisionOf(doc desk.Request) (*ClockDecision, error) {
-	final := doc.Decision
-	if final == nil || len(final.By) != 1 || final.By[0] != desk.ClockName {
-		return nil, nil
-	}
-	switch final.Outcome {
-	case desk.OutcomeRejected:
-		said := &fermata.Decision{Verb: fermata.VerbReject, Reason: final.Reason, By: desk.ClockName, At: final.At}
-		data, err := json.Marshal(said)
-		return &ClockDecision{Answer: data, Rejection: said}, err
-	case desk.OutcomeAnswered:
-		return &ClockDecision{Answer: final.Value}, nil
-	}
-	return nil, nil
+	return docs.ClockDecisionOf(known.Request)
 }

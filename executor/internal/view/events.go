@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/errs"
@@ -111,6 +112,8 @@ type SettledRequest struct {
 	Withdrawn  bool            `json:"withdrawn,omitempty"`
 	Unreadable bool            `json:"unreadable,omitempty"`
 	Answer     json.RawMessage `json:"answer,omitempty"`
+	// Refusal, if not nil, ended a question of a kind other than approval without an answer.
+	Refusal *fermata.Refusal `json:"refusal,omitempty"`
 	// ApprovedDigest is the digest of the approved action with its arguments.
 	ApprovedDigest string    `json:"approvedDigest,omitempty"`
 	By             string    `json:"by,omitempty"`
@@ -183,11 +186,59 @@ func (r *Reader) settledRequest(ctx context.Context, event store.Event) (Settled
 		if err != nil {
 			return SettledRequest{}, false, err
 		}
-		if settled.Answer, err = r.store.Answer(i); err == nil {
-			settled.Answer, err = docs.Attest(i, request, settled.Answer)
-		}
-		settled.Expired, settled.Unreadable, settled.By, settled.At = i.Verdict == store.VerdictExpire, err != nil, docs.Attestation(i, request).By, i.DecidedAt
+		settled.Expired, settled.By, settled.At = i.Verdict == store.VerdictExpire, docs.Attestation(i, request).By, i.DecidedAt
+		settled.Unreadable = r.readAnswer(&settled, i, request) != nil
 		return settled, true, nil
 	}
 	return SettledRequest{}, false, nil
+}
+
+// readAnswer adds the answer or the refusal, by people or by a rule at the deadline.
+func (r *Reader) readAnswer(settled *SettledRequest, i store.Interrupt, request *desk.Request) error {
+	if settled.Expired && request != nil {
+		decided, err := docs.ClockDecisionOf(*request)
+		if err != nil {
+			return err
+		}
+		if decided != nil {
+			settled.Expired, settled.By = false, desk.ClockName
+			if decided.Rejection != nil && i.Kind != fermata.Approval.Name() {
+				settled.Refusal = &fermata.Refusal{Decision: *decided.Rejection}
+			} else {
+				settled.Answer = decided.Answer
+			}
+			return nil
+		}
+	}
+	answer, err := r.store.Answer(i)
+	if err != nil {
+		return err
+	}
+	if i.Verdict == store.VerdictReject && i.Kind != fermata.Approval.Name() {
+		refusal := new(fermata.Refusal)
+		if err := json.Unmarshal(answer, &refusal.Decision); err != nil {
+			return err
+		}
+		by := docs.Attestation(i, request)
+		refusal.By, refusal.At, refusal.Auth, refusal.Rule = by.By, by.At, by.Auth, by.Rule
+		settled.Refusal = refusal
+		return nil
+	}
+	settled.Answer, err = docs.Attest(i, request, answer)
+	return err
+}
+
+// RunRequests returns the graph id of a run and the ids of its requests, or [errs.ErrRunNotFound].
+func (r *Reader) RunRequests(ctx context.Context, account, run string) (graph string, ids []string, err error) {
+	history, err := r.store.History(ctx, account, run)
+	if docs.IsNotFound(err) {
+		err = fmt.Errorf("%w: %q", errs.ErrRunNotFound, run)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	for _, i := range history.Interrupts {
+		ids = append(ids, i.ID)
+	}
+	return history.Run.Provider + ":" + history.Run.Graph, ids, nil
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/fermata-go/fermata/executor/internal/background"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/ids"
-	"github.com/fermata-go/fermata/executor/internal/requests"
 	"github.com/fermata-go/fermata/executor/internal/retry"
 	"github.com/fermata-go/fermata/executor/internal/tracing"
 	"github.com/fermata-go/fermata/executor/internal/txn"
@@ -228,7 +227,7 @@ func (w *Worker) decidedRequest(ctx context.Context, i store.Interrupt) (*desk.R
 
 // answerByClock returns the answer that a rule gives at the deadline: a rejection, or the default
 // answer of the question. It is the answer unchanged if nothing was decided.
-func answerByClock(answer provider.Answer, kind string, decided *requests.ClockDecision) provider.Answer {
+func answerByClock(answer provider.Answer, kind string, decided *docs.ClockDecision) provider.Answer {
 	switch {
 	case decided == nil:
 		return answer

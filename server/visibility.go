@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -139,11 +140,12 @@ func (s *Server) shownRequests(me Principal, view executor.RunView) ([]executor.
 
 // shownOutcome returns an outcome as a caller may see it: without interrupts that are hidden from
 // them, and with the id and deadline of the others. It returns nil if the run waits only for hidden
-// requests; to the caller it is still active.
+// requests; to the caller it is still active. The result of a run of an agent elsewhere is the
+// answer to its request, so it depends on who may see the request.
 func (s *Server) shownOutcome(ctx context.Context, me Principal, outcome fermata.Outcome) (fermata.Outcome, error) {
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok {
-		return outcome, nil
+		return s.shownResult(ctx, me, outcome)
 	}
 	deadlines, err := s.config.Executor.Deadlines(ctx, me.Account, waiting.Run)
 	if err != nil {
@@ -161,6 +163,18 @@ func (s *Server) shownRun(me Principal, view executor.RunView) ([]executor.Reque
 	outcome := outcomeOf(view)
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok {
+		if view.Provider+":"+view.Graph != externalGraph {
+			return shown, outcome, nil
+		}
+		if len(shown) < len(view.Interrupts) {
+			return shown, withoutAnswer(outcome), nil
+		}
+		for _, q := range shown {
+			if q.Unreadable && q.Request == nil { // or it is unknown who may see what
+				outcome = withoutAnswer(outcome)
+			}
+			outcome = maskedResult(me, q.Request, outcome)
+		}
 		return shown, outcome, nil
 	}
 	known := make(map[string]executor.RequestView)
@@ -172,6 +186,74 @@ func (s *Server) shownRun(me Principal, view executor.RunView) ([]executor.Reque
 		return q.Request, visible && !q.Unreadable, nil // or it is unknown who may see what
 	})
 	return shown, outcome, err
+}
+
+// shownResult returns the result of a run as a caller may see it.
+func (s *Server) shownResult(ctx context.Context, me Principal, outcome fermata.Outcome) (fermata.Outcome, error) {
+	if !hasAnswer(outcome) {
+		return outcome, nil
+	}
+	graph, ids, err := s.config.Executor.RunRequests(ctx, me.Account, runIDOf(outcome))
+	if err != nil || graph != externalGraph {
+		return outcome, err
+	}
+	for _, id := range ids {
+		doc, visible, err := s.maySeeID(ctx, me, id)
+		switch {
+		case errors.Is(err, executor.ErrUnreadable), err == nil && !visible:
+			return withoutAnswer(outcome), nil
+		case err != nil:
+			return nil, err
+		}
+		outcome = maskedResult(me, doc, outcome)
+	}
+	return outcome, nil
+}
+
+// hasAnswer reports whether the result of a run of an agent elsewhere has a part of the decision.
+func hasAnswer(outcome fermata.Outcome) bool {
+	switch o := outcome.(type) {
+	case fermata.Completed:
+		return len(o.Output) > 0
+	case fermata.Failed:
+		return o.Code == "returned" || o.Code == "rejected" // with the reason
+	}
+	return false
+}
+
+// withoutAnswer returns the result of a run of an agent elsewhere without the decision.
+func withoutAnswer(outcome fermata.Outcome) fermata.Outcome {
+	if !hasAnswer(outcome) {
+		return outcome
+	}
+	switch o := outcome.(type) {
+	case fermata.Completed:
+		o.Output = nil
+		return o
+	case fermata.Failed:
+		o.Message = ""
+		return o
+	}
+	return outcome
+}
+
+// maskedResult masks the answer in the result of a run of an agent elsewhere.
+func maskedResult(me Principal, doc *desk.Request, outcome fermata.Outcome) fermata.Outcome {
+	done, ok := outcome.(fermata.Completed)
+	if !ok || len(done.Output) == 0 || !masks(me, doc) {
+		return outcome
+	}
+	var output map[string]json.RawMessage
+	if err := json.Unmarshal(done.Output, &output); err != nil {
+		return withoutAnswer(outcome)
+	}
+	output["answer"] = doc.MaskAnswer(output["answer"])
+	data, err := json.Marshal(output)
+	if err != nil {
+		return withoutAnswer(outcome)
+	}
+	done.Output = data
+	return done
 }
 
 // withoutHidden removes hidden interrupts, and masks the others. It returns nil if none is left.

@@ -279,3 +279,28 @@ func TestVisibility_RequesterOutsideTheAudience(t *testing.T) {
 		t.Errorf("as a stream: %+v", got)
 	}
 }
+
+// The result of a run of an agent elsewhere is the answer to its request, so it is hidden and
+// masked like the request.
+func TestVisibility_ResultOfAnAgentElsewhere(t *testing.T) {
+	s := openPaySite(t, memory.NewStore(nil))
+	const edited = "5111-2222-3333-4444"
+	start := `{"stateKey":"pay-2","kind":"approval","data":{"action":"pay","args":{"card":"` + card + `","amount":5},"argsSchema":{"type":"object"}}}`
+	s.call("agent@acme", "POST", "/api/v1/requests", start)
+	q := s.openRequests("acme")[0]
+	if got := s.call("fay@acme", "POST", "/api/v1/requests/"+q.ID+"/decision", `{"resumeId":"r1","shown":"`+q.Request.Digest()+`","answer":{"verb":"approve","args":{"card":"`+edited+`","amount":6}}}`); got.status != 200 || strings.Contains(got.body, edited) {
+		t.Fatalf("%+v", got)
+	}
+	for who, want := range map[string]string{"agent@acme": edited, "hugo@acme": `"card":"•••"`, "admin@acme": `"card":"•••"`, "zoe@acme": "", "bot@acme": ""} {
+		for _, path := range []string{"/api/v1/runs/pay-2", "/api/v1/runs/pay-2/events"} {
+			got := s.call(who, "GET", path, "")
+			switch {
+			case got.status != 200 || !strings.Contains(got.body, `"status":"completed"`),
+				want != edited && strings.Contains(got.body, edited),
+				want == "" && strings.Contains(got.body, `"output"`),
+				!strings.Contains(got.body, want):
+				t.Errorf("%s, GET %s: %+v", who, path, got)
+			}
+		}
+	}
+}

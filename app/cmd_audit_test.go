@@ -47,7 +47,7 @@ func TestAudit_VerifyProveAndExport(t *testing.T) {
 	if out := audit(0, "check", proof, "--pub", pub); !strings.Contains(out, "request.decided") || !strings.Contains(out, `Decision: respond by "ann"`) {
 		t.Errorf("%s", out)
 	}
-	if _, _, errs := call(t, append([]string{"audit", "prove", "memo-1", "--pub", pub}, at...)...); !strings.Contains(errs, "What was on the screen was not recorded.") {
+	if _, _, errs := call(t, append([]string{"audit", "prove", "memo-1", "--pub", pub}, at...)...); !strings.Contains(errs, "The screen was not recorded.") {
 		t.Errorf("%s", errs)
 	}
 	// nothing can be proved without a key

@@ -155,8 +155,9 @@ func (c *answerCommand) Run(ctx context.Context, p *program) error {
 
 type approveCommand struct {
 	decideFlags
-	Reason string  `help:"The reason."`
-	Args   jsonArg `help:"Approve with these arguments instead of the requested ones, as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
+	Reason string   `help:"The reason."`
+	Args   jsonArg  `help:"Approve with these arguments instead of the requested ones, as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
+	Code   []string `help:"A reason code for the edit, if the rules ask for one; may be repeated." placeholder:"WORD"`
 }
 
 // Run approves a request.
@@ -169,6 +170,12 @@ func (c *approveCommand) Run(ctx context.Context, p *program) error {
 		if err == nil && c.Args != "" {
 			reply["args"], err = c.Args.read("--args")
 		}
+		if err == nil && len(c.Code) > 0 {
+			if c.Args == "" {
+				return nil, usage("--code gives the reason of an edit: pass --args too")
+			}
+			reply["codes"] = c.Code
+		}
 		return reply, err
 	})
 }
@@ -178,7 +185,7 @@ func (c *approveCommand) continueHold() (any, error) {
 	switch {
 	case c.Reason != "":
 		return nil, usage("the answer to a hold cannot have a reason")
-	case c.Args != "":
+	case c.Args != "" || len(c.Code) > 0:
 		return nil, usage("a hold has no arguments; pass the edited state to fermata answer")
 	}
 	return json.RawMessage("null"), nil

@@ -158,7 +158,7 @@ func DescribeDecision(raw []byte) string {
 		b.WriteString(".\n")
 	}
 	if d.Shown.Template == "" {
-		b.WriteString("What was on the screen was not recorded.\n")
+		b.WriteString("The screen was not recorded.\n")
 		return b.String()
 	}
 	visible := "completely visible"

@@ -29,7 +29,7 @@ type Requirement struct {
 	OnTimeout OnTimeout `json:"on_timeout,omitempty"`
 	// OnEscalate is what happens if a person escalates. The default is the next step of the route.
 	OnEscalate OnEscalate `json:"on_escalate,omitempty"`
-	// EditReasons are the codes of which an edit must give one. Empty means that it needs no code.
+	// EditReasons are reason codes: an edit must give one of them. Empty means that it needs none.
 	EditReasons []string `json:"edit_reasons,omitempty"`
 	// VisibleTo lists audiences: a person who sees the request belongs to each of them. An audience
 	// lists group:, user: or role: and a name, or [PrincipalRequester]. Empty means everyone in the

@@ -33,7 +33,7 @@
 //	}))
 //
 // On a server the runtime writes who decided, when, and how they were authenticated; an answer that
-// names somebody else is rejected.
+// names another person is rejected.
 //
 // # The decision history
 //

@@ -288,7 +288,7 @@ func parseOnTimeout(node yamldoc.Node) OnTimeout {
 	return Expire
 }
 
-// parseCodes parses the codes of which an edit must give one.
+// parseCodes parses the reason codes of edits.
 func parseCodes(node yamldoc.Node) []string {
 	var codes []string
 	for _, item := range node.List() {

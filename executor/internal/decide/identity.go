@@ -91,7 +91,7 @@ func (dc *Decider) differs(role attest.Role, value json.RawMessage, request Requ
 	return false, nil
 }
 
-// forged returns the error for an answer that names somebody else.
+// forged returns the error for an answer that names another person.
 func forged(i store.Interrupt, request Request, detail string) error {
 	err := fmt.Errorf("%w: %s", desk.ErrForgedIdentity, detail)
 	if i.Kind != fermata.Approval.Name() { // of an approval, the answer has the verb

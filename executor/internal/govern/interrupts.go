@@ -145,7 +145,7 @@ func (s *Session) InterruptRequirement(ctx context.Context, ask *desk.RequestSpe
 	if err != nil {
 		return nil, err
 	}
-	if j.Verdict == policy.Deny && q.Kind != fermata.EffectInDoubt.Name() { // somebody must resolve that
+	if j.Verdict == policy.Deny && q.Kind != fermata.EffectInDoubt.Name() { // a person must resolve that
 		return nil, s.denyRequest(ctx, j, ask)
 	}
 	if err := s.addRuling(ctx, j, replay.StageAsked, rulingKey(s.Tx.Run, replay.StageAsked, ask.ID, nil), ask.ID); err != nil {

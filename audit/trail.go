@@ -93,8 +93,9 @@ func actionOf(body Body) Action {
 		return body.Action
 	case EffectBegun:
 		return body.Action
+	default:
+		return Action{}
 	}
-	return Action{}
 }
 
 func (t *Trail) add(r Record) {
@@ -134,6 +135,7 @@ func (t *Trail) add(r Record) {
 				t.Executed[i].State, t.Executed[i].Ended = body.State, r.Time
 			}
 		}
+	default: // not about the action
 	}
 }
 

@@ -110,13 +110,26 @@ func (d *update) checkEligible(person string, verb Verb) error {
 			return err
 		}
 		if in {
-			return nil
+			return d.checkAudience(person)
 		}
 	}
 	if person != d.from.Actor.ID { // name the person if it is not the actor
 		return d.refuse(ErrNotMember, person)
 	}
 	return d.refuse(ErrNotMember, "")
+}
+
+// checkAudience returns an error if a person may decide only because anyone may, and does not belong
+// to the people who see the request.
+func (d *update) checkAudience(person string) error {
+	if len(d.r.Requirement.VisibleTo) == 0 {
+		return nil
+	}
+	sees, err := d.r.VisibleTo(Viewer{ID: person, Kind: ActorHuman}, d.env.Directory)
+	if err == nil && !sees {
+		err = d.refuse(ErrNotMember, "")
+	}
+	return err
 }
 
 // isEligible reports whether a person may decide now. If the directory is unavailable, it returns

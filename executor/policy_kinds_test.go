@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,10 +15,12 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/gate"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 type opsState struct {
@@ -228,6 +231,92 @@ defaults: {ask: {groups: [{from: ["group:dba"]}], deadline: 1h, remember_max: 1h
 		}
 		waits(t, began(t, e, "third", refund.graph, refund.input)) // it is used up
 	})
+}
+
+// failsOnce is a provider whose first execution with an answer fails after the answer was used.
+type failsOnce struct {
+	provider.Provider
+	failed bool
+}
+
+func (p *failsOnce) Execute(ctx context.Context, x provider.Execution) (provider.Result, error) {
+	result, err := p.Provider.Execute(ctx, x)
+	if len(x.Answers) > 0 && !p.failed {
+		p.failed = true
+		return provider.Result{}, &provider.RetryError{Err: errors.New("no response")}
+	}
+	return result, err
+}
+
+// An execution that is tried again uses the answer of the rule that it was given before, even if the
+// rules have changed.
+func TestPolicy_RuleAnswersOnce(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		all := opsProviders(t)
+		var rules atomic.Pointer[policy.Set]
+		change := func(text string) {
+			set, err := policy.Load("policy.yaml", []byte(text), policy.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules.Store(set)
+		}
+		change("default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h}}\nrules:\n- {id: small, when: 'args.cents < 100', then: allow}\n")
+		flaky := &changingProvider{failsOnce{Provider: all[1]}, func() { change("default: deny\n") }}
+		e := executorOf(t, s, all[0], func(c *executor.Config) {
+			c.Providers = []provider.Provider{all[0], flaky}
+			c.Desk.Policy, c.Desk.DiscardRulings = currentRules{&rules}, true
+		})
+		e.StartWorkers()
+		refund := opsRequests[4]
+		done := completed(t, began(t, e, "first", refund.graph, refund.input))
+		if !strings.Contains(string(done.Output), "policy small") {
+			t.Errorf("%s", done.Output)
+		}
+		if n := len(opsLines(t, s, "policy.allowed")); n != 1 {
+			t.Errorf("%d lines", n)
+		}
+	})
+}
+
+// changingProvider changes the policy when it fails.
+type changingProvider struct {
+	failsOnce
+	onFailure func()
+}
+
+func (p *changingProvider) Execute(ctx context.Context, x provider.Execution) (provider.Result, error) {
+	before := p.failed
+	result, err := p.failsOnce.Execute(ctx, x)
+	if p.failed && !before {
+		p.onFailure()
+	}
+	return result, err
+}
+
+type currentRules struct{ set *atomic.Pointer[policy.Set] }
+
+func (r currentRules) Current() *policy.Set { return r.set.Load() }
+
+// A loop in which a rule passes the gate every time comes to people at last.
+func TestPolicy_RuleDoesNotPassForever(t *testing.T) {
+	g := graph.New[opsState]("loop")
+	again := func(_ context.Context, s opsState) (opsState, error) {
+		s.Decisions = nil
+		return s, nil
+	}
+	g.Node("again", again)
+	g.Node("stop", again)
+	gate.Approval[opsState]{
+		ID: "design", Message: "Once more?", Decisions: func(s *opsState) *[]gate.Record { return &s.Decisions }, Forward: "again", Backward: "stop",
+	}.Add(g, "review")
+	g.Edge(graph.Start, "review")
+	g.Edge("again", "review")
+	g.Edge("stop", graph.End)
+	e := executorOf(t, memory.NewStore(nil), providing(t, g), func(c *executor.Config) {
+		c.Desk.Policy = loadRules(t, "default: allow\nrules:\n- {id: pass, when: 'req.gate == \"design\"', then: allow}\n")
+	})
+	waits(t, began(t, e, "forever", "inproc:loop", `{"table":"users"}`))
 }
 
 func opsLines(t *testing.T, s store.Store, kind string) (found []string) {

@@ -314,3 +314,16 @@ rules:
 		t.Errorf("no receipt: %q", got)
 	}
 }
+
+// Only the agent that asked can say what it did.
+func TestReceipt_OfAnotherAgentIsRefused(t *testing.T) {
+	e := opsExecutor(t, memory.NewStore(nil), "default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h}}\nrules:\n- {id: small, when: 'args.cents < 100', then: allow}\n")
+	refund := opsRequests[4]
+	completed(t, mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: "r", Graph: refund.graph, Input: json.RawMessage(refund.input), Actor: "bot"}))
+	receipt := executor.Receipt{Digest: strings.Repeat("0", 64), Outcome: "done"}
+	for who, want := range map[string]error{"other": executor.ErrRunNotFound, "bot": nil} {
+		if _, err := e.RecordReceipt(t.Context(), "acme", "r", receipt, desk.From{Actor: desk.Actor{ID: who, Kind: desk.ActorAgent}}); !errors.Is(err, want) {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+}

@@ -64,6 +64,9 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 		if b.GraphID == "" || b.ResumeValue != nil || b.ResumeTargets != nil || b.Shown != nil || b.InterruptID != "" {
 			return request, problem("bad_request", "a start has a graphId and no answers; a resume has a resumeId")
 		}
+		if err := checkStateKey(b.StateKey); err != nil {
+			return request, err
+		}
 		request.Graph, request.Input, request.StartID, request.Supersede = b.GraphID, b.Input, b.StartID, b.Supersede
 		applyIdempotencyKey(&request, in.IdempotencyKey)
 		return request, s.admitStart(ctx, request)
@@ -86,7 +89,7 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 			return request, problem("bad_request", "interruptId names the interrupt that resumeValue answers; use resumeTargets for several")
 		}
 		request.Value, request.Targets = nil, map[string]executor.Answer{id: {Value: b.ResumeValue, Shown: b.Shown[id]}}
-		return request, nil
+		return request, s.checkTargets(ctx, request)
 	}
 	for id, value := range b.ResumeTargets {
 		if request.Targets == nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -197,6 +198,9 @@ func (s *Server) createRequest(ctx context.Context, in *createRequestInput) (*ou
 		return nil, err
 	}
 	request := executor.RunRequest{Account: me.Account, StateKey: in.Body.StateKey, Graph: externalGraph, Actor: me.ID, Kind: me.actorKind(), Via: me.Auth.via(), Auth: me.Auth.Strength, Wait: wait}
+	if err := checkStateKey(request.StateKey); err != nil {
+		return nil, err
+	}
 	once := request.StateKey == "" && in.IdempotencyKey == "" && !in.Body.AllowDuplicate
 	applyIdempotencyKey(&request, in.IdempotencyKey)
 	in.Body.StateKey, in.Body.AllowDuplicate = "", false
@@ -252,6 +256,17 @@ func (s *Server) createOnce(ctx context.Context, request executor.RunRequest, bo
 	return s.toOutput(ctx, outcome, err)
 }
 
+// duplicatePrefix begins the state keys of [duplicateKey]. Clients cannot choose such a key:
+// otherwise an agent could put its own request in the place of another agent's.
+const duplicatePrefix = "same"
+
+func checkStateKey(key string) error {
+	if strings.HasPrefix(key, duplicatePrefix+"_") {
+		return problem("bad_request", "a state key that begins with %q is reserved", duplicatePrefix+"_")
+	}
+	return nil
+}
+
 // duplicateKey returns the state key of all requests of an agent with the same kind and data.
 func duplicateKey(agent string, body api.CreateRequest) (string, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body.Data))
@@ -261,7 +276,7 @@ func duplicateKey(agent string, body api.CreateRequest) (string, error) {
 		return "", err
 	}
 	sorted, err := json.Marshal(data)
-	return ident.Derive("same", agent, body.Kind, string(sorted)), err
+	return ident.Derive(duplicatePrefix, agent, body.Kind, string(sorted)), err
 }
 
 func (s *Server) listAnswers(ctx context.Context, in *answersInput) (*struct{ Body api.AnswersPage }, error) {

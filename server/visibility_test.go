@@ -193,6 +193,7 @@ func TestVisibility_ActionsOnHiddenRequest(t *testing.T) {
 	}
 	for _, body := range []string{
 		`{"stateKey":"pay-1","resumeId":"r2","resumeTargets":{"` + q.ID + `":{"verb":"approve"}}}`,
+		`{"stateKey":"pay-1","resumeId":"r3","interruptId":"` + q.ID + `","resumeValue":{"verb":"approve"}}`,
 		`{"stateKey":"pay-1","resumeId":"r3","resumeValue":{"verb":"approve"}}`,
 	} {
 		if got := s.chat("zoe@acme", body); got.status != 404 && got.status != 409 || strings.Contains(got.body, q.ID) {

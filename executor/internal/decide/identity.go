@@ -55,6 +55,9 @@ func (dc *Decider) checkIdentity(i store.Interrupt, request Request, now time.Ti
 	return fermata.Attestation{By: request.Actor, At: now, Auth: string(request.Auth)}.Write(own, sent)
 }
 
+// maxGroups limits the calls to the directory for one answer.
+const maxGroups = 20
+
 func isGroupField(name string) bool {
 	return strings.EqualFold(name, "group") || strings.EqualFold(name, "groups")
 }
@@ -75,7 +78,7 @@ func (dc *Decider) differs(role attest.Role, value json.RawMessage, request Requ
 		return !isText || text != "", nil
 	}
 	groups := []string{text}
-	if !isText && json.Unmarshal(value, &groups) != nil {
+	if !isText && json.Unmarshal(value, &groups) != nil || len(groups) > maxGroups {
 		return true, nil
 	}
 	directory := dc.requests.DeskEnv(now).Directory

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -58,10 +59,15 @@ func (gv *Governor) allowInterrupt(ctx context.Context, run store.Run, meta docs
 	if err != nil {
 		return nil, err
 	}
+	// The provider may have used the answer of an earlier attempt, so that stays.
+	if answer, err := s.recordedAnswer(ctx, key); answer != nil || err != nil {
+		return answer, err
+	}
 	j, err := s.evaluateInterrupt(ctx, key, q)
 	if err != nil {
 		return nil, err
 	}
+	j.answers = true
 	digest := ""
 	if q.Kind == fermata.Approval.Name() {
 		if digest, err = approvalDigest(q); err == nil {
@@ -77,19 +83,35 @@ func (gv *Governor) allowInterrupt(ctx context.Context, run store.Run, meta docs
 	if err := s.recordAllowedInterrupt(ctx, key, j, q, digest); err != nil {
 		return nil, err
 	}
-	answer := &AnswerByRule{By: "policy " + strings.Join(j.Rules, ", "), Rule: j.Rules[0], Grant: j.Grant, At: now}
-	if j.Grant != "" {
-		answer.By = "grant " + j.Grant
+	return newAnswerByRule(j.Rules, j.Grant, now), nil
+}
+
+func newAnswerByRule(rules []string, grant string, at time.Time) *AnswerByRule {
+	answer := &AnswerByRule{By: "policy " + strings.Join(rules, ", "), Rule: rules[0], Grant: grant, At: at}
+	if grant != "" {
+		answer.By = "grant " + grant
 	}
-	return answer, nil
+	return answer
+}
+
+// recordedAnswer returns the approval that an earlier attempt recorded, or nil.
+func (s *Session) recordedAnswer(ctx context.Context, key string) (*AnswerByRule, error) {
+	paper, err := s.governor.findRuling(ctx, s.Tx.Run, key)
+	if paper == nil || err != nil {
+		return nil, err
+	}
+	var facts rulingIndex
+	if err := json.Unmarshal(paper.Index, &facts); err != nil || len(facts.Rules) == 0 {
+		return nil, fmt.Errorf("executor: the recorded ruling %s is invalid: %w", paper.ID, err)
+	}
+	day, _, _ := strings.Cut(paper.ID, "/") // see rulingID
+	at, err := time.Parse(rulingTimeFormat, day)
+	return newAnswerByRule(facts.Rules, facts.Grant, at), err
 }
 
 // recordAllowedInterrupt charges an interrupt that the rules allow, and adds the ruling and its
-// audit line, unless an earlier attempt did.
+// audit line.
 func (s *Session) recordAllowedInterrupt(ctx context.Context, key string, j *Evaluation, q provider.Interrupt, digest string) error {
-	if known, err := s.governor.hasRuling(ctx, s.Tx.Run, key); known || err != nil {
-		return err
-	}
 	if err := s.addCharges(ctx, key, j.Charges); err != nil {
 		return err
 	}
@@ -162,6 +184,7 @@ func (s *Session) InterruptRequirement(ctx context.Context, ask *desk.RequestSpe
 	}
 	ask.Subject.Policy, ask.Subject.Reason = j.Policy, j.Reason
 	if j.Requirement == nil {
+		ask.Requirement.Editable = nil // no rule says what may be edited
 		return nil, nil
 	}
 	need := DeskRequirement(*j.Requirement)

@@ -143,6 +143,7 @@ type Evaluation struct {
 	set             *policy.Set
 	input           policy.Input
 	RatedInput      policy.Input // with what the rules say of the tool
+	answers         bool         // it answers an interrupt instead of people
 }
 
 // Ruling returns the decision for the run. The desk checks which arguments are edited.

@@ -38,16 +38,18 @@ func rulingID(at time.Time, stage replay.Stage, key string) string {
 	return rulingTime(at) + "/" + order + "/" + key
 }
 
-func rulingTime(at time.Time) string { return at.UTC().Format("20060102T150405.000000000Z") }
+const rulingTimeFormat = "20060102T150405.000000000Z"
+
+func rulingTime(at time.Time) string { return at.UTC().Format(rulingTimeFormat) }
 
 // addRuling adds a ruling, and the text of the policy if it is new to the account. With
-// Config.DiscardRulings only denials are added, without the arguments, so that each has one audit
-// line.
+// Config.DiscardRulings only denials and the approvals of interrupts are added, without the
+// arguments, so that each has one audit line.
 func (s *Session) addRuling(ctx context.Context, j *Evaluation, stage replay.Stage, key, request string) error {
 	if err := s.addPolicyText(ctx, j.set); err != nil {
 		return err
 	}
-	if s.governor.config.DiscardRulings && stage != replay.StageDenied {
+	if s.governor.config.DiscardRulings && stage != replay.StageDenied && !j.answers {
 		return nil
 	}
 	ruled := replay.NewRecordedRuling(j.input, j.withoutGrants)
@@ -69,12 +71,21 @@ func (s *Session) addRuling(ctx context.Context, j *Evaluation, stage replay.Sta
 
 // hasRuling reports whether a ruling was written before, perhaps by an earlier attempt that failed.
 func (gv *Governor) hasRuling(ctx context.Context, run store.Run, key string) (bool, error) {
+	paper, err := gv.findRuling(ctx, run, key)
+	return paper != nil, err
+}
+
+// findRuling returns the document of a ruling, or nil.
+func (gv *Governor) findRuling(ctx context.Context, run store.Run, key string) (*store.Document, error) {
 	for paper, err := range gv.docs.Documents(ctx, run.Account, docs.RulingKind, store.DocumentFilter{Run: run.ID, Limit: docs.RulingsPerPage}) {
-		if err != nil || strings.HasSuffix(paper.ID, "/"+key) {
-			return err == nil, err
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasSuffix(paper.ID, "/"+key) {
+			return &paper, nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
 // addDenial adds a denial and its audit line. digest is the digest of the action.

@@ -27,6 +27,13 @@ func (s *Service) RecordReceipt(ctx context.Context, account, stateKey string, r
 	if err != nil {
 		return receipt, err
 	}
+	meta, err := s.docs.MetaOf(ctx, account, run.ID)
+	if err != nil {
+		return receipt, err
+	}
+	if meta.Requester != "" && from.Actor.ID != meta.Requester { // another agent's
+		return receipt, fmt.Errorf("%w: %q", errs.ErrRunNotFound, stateKey)
+	}
 	if err := s.checkReceipt(run, &receipt); err != nil {
 		return receipt, err
 	}

@@ -18,7 +18,7 @@ import (
 // the run does not accept the answer, people are asked.
 func (w *Worker) continueByRule(ctx context.Context, p provider.Provider, x provider.Execution, run store.Run, meta docs.RunMeta, flush func(context.Context) error, result provider.Result) (provider.Result, error) {
 	answered := make(map[string]bool)
-	for {
+	for range maxRounds {
 		x.Answers = nil
 		waiting, ok := result.Outcome.(provider.Waiting)
 		if !ok || x.Policy == nil {
@@ -55,7 +55,12 @@ func (w *Worker) continueByRule(ctx context.Context, p provider.Provider, x prov
 		}
 		result.Applied = append(applied, result.Applied...)
 	}
+	return result, nil
 }
+
+// maxRounds is how often an execution continues by rule. A loop in which a rule passes the gate
+// every time would never end; after that, people are asked.
+const maxRounds = 100
 
 // newInterrupts returns the valid interrupts that people have not been asked yet, with their
 // visible ids.

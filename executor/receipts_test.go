@@ -201,7 +201,7 @@ func TestReceipt_IsIdempotentAndCannotChange(t *testing.T) {
 	}
 	o.ahead.Add(int64(time.Minute))
 	sent.Result = json.RawMessage(`{"a":"CANARY","b":1}`)
-	again, err := o.RecordReceipt(t.Context(), "acme", "x", sent, desk.From{Actor: desk.Actor{ID: "other", Kind: desk.ActorAgent}})
+	again, err := o.RecordReceipt(t.Context(), "acme", "x", sent, bot)
 	if err != nil || again.By != "bot" || !again.At.Equal(first.At) {
 		t.Errorf("%+v, %v", again, err)
 	}

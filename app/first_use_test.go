@@ -167,7 +167,7 @@ func TestReply_WithoutClarification(t *testing.T) {
 func TestLists_OneLinePerItem(t *testing.T) {
 	call := demo(t, t.TempDir())
 	const forged = "a\nint_1  payroll"
-	asks := `{"kind":"refund\u202etnuocca","data":{"text":"x"}}`
+	asks := `{"kind":"refund","data":{"text":"x\u202etnuocca"}}`
 	exit, out, errOut := call("run", "external:request", asks, "--key", forged)
 	if exit != exitOK {
 		t.Fatal(errOut)

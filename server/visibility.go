@@ -217,6 +217,7 @@ func hasAnswer(outcome fermata.Outcome) bool {
 		return len(o.Output) > 0
 	case fermata.Failed:
 		return o.Code == "returned" || o.Code == "rejected" // with the reason
+	case fermata.NeedsInput:
 	}
 	return false
 }
@@ -233,6 +234,7 @@ func withoutAnswer(outcome fermata.Outcome) fermata.Outcome {
 	case fermata.Failed:
 		o.Message = ""
 		return o
+	case fermata.NeedsInput:
 	}
 	return outcome
 }

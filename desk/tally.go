@@ -119,8 +119,8 @@ func (d *update) checkEligible(person string, verb Verb) error {
 	return d.refuse(ErrNotMember, "")
 }
 
-// checkAudience returns an error if a person may decide only because anyone may, and does not belong
-// to the people who see the request.
+// checkAudience returns an error if a person may decide only because anyone may, and does not
+// belong to the people who see the request.
 func (d *update) checkAudience(person string) error {
 	if len(d.r.Requirement.VisibleTo) == 0 {
 		return nil

@@ -248,8 +248,8 @@ func (p *failsOnce) Execute(ctx context.Context, x provider.Execution) (provider
 	return result, err
 }
 
-// An execution that is tried again uses the answer of the rule that it was given before, even if the
-// rules have changed.
+// An execution that is tried again uses the answer of the rule that it was given before, even if
+// the rules have changed.
 func TestPolicy_RuleAnswersOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		all := opsProviders(t)

@@ -35,6 +35,7 @@ func (a Approval[S]) Add(g *graph.Graph[S], node string, options ...graph.NodeOp
 	if mistake := a.invalid(); mistake != "" {
 		panic(fmt.Sprintf("gate: the gate at node %q %s", node, mistake))
 	}
+	g.Protect(func(state *S) any { return a.Decisions(state) }) // nobody but the gate writes decisions
 	g.Node(node, a.Ask, options...)
 	g.Branch(node, a.Route, a.Forward, a.Backward)
 }

@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/gate"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // holdsAt fails the test unless the run still waits at the design gate, with the same interrupt,
@@ -48,24 +50,57 @@ func TestI5_ResumeWithoutAnAnswerStaysAtTheGate(t *testing.T) {
 func TestI5_StartingTheRunAgainDoesNotPassTheGate(t *testing.T) {
 	j := begin(t)
 	open, _ := j.open()
-	_, err := j.flow.Run(t.Context(), pipeline{Decisions: []gate.Record{{Gate: "design_approval", Approved: true}}},
-		graph.WithStore(j.kept), graph.WithRun("r"))
+	_, err := j.flow.Run(t.Context(), pipeline{}, graph.WithStore(j.kept), graph.WithRun("r"))
 	if !errors.Is(err, graph.ErrRunExists) {
 		t.Errorf("got %v", err)
 	}
 	j.holdsAt(open.ID)
 }
 
-func TestI5_AnApprovalInTheInputDoesNotPassTheGate(t *testing.T) {
+func TestI5_AnApprovalInTheInputIsRefused(t *testing.T) {
 	j := begin(t)
 	_, err := j.flow.Run(t.Context(), pipeline{Decisions: []gate.Record{{Gate: "design_approval", Approved: true, At: noon}}},
 		graph.WithStore(j.kept), graph.WithRun("forged"))
-	info, waits := fermata.ExtractInterruptInfo(err)
-	if !waits {
-		t.Fatalf("got %v, want the run to wait", err)
+	if !errors.Is(err, fermata.ErrForgedIdentity) {
+		t.Errorf("got %v, want it refused", err)
 	}
-	if question, err := gate.Kind.Question(info.Interrupts[0]); err != nil || question.Gate != "design_approval" {
-		t.Errorf("waits with %+v, %v", question, err)
+}
+
+// A person who may edit a held state cannot turn a no into a yes.
+func TestI5_AHoldEditCannotChangeADecision(t *testing.T) {
+	type state struct {
+		Decisions []gate.Record `json:"decisions,omitempty"`
+	}
+	done := func(_ context.Context, s state) (state, error) { return s, nil }
+	g := graph.New[state]("held")
+	g.Node("forward", done)
+	g.Node("backward", done)
+	gate.Approval[state]{
+		ID: "design", Decisions: func(s *state) *[]gate.Record { return &s.Decisions }, Forward: "forward", Backward: "backward",
+	}.Add(g, "review")
+	g.Edge(graph.Start, "review")
+	g.Edge("forward", graph.End)
+	g.Edge("backward", graph.End)
+	g.HoldAfter("review")
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := []graph.Option{graph.WithStore(memory.New()), graph.WithRun("r")}
+	answer := func(err error, value any) error {
+		t.Helper()
+		info, waits := fermata.ExtractInterruptInfo(err)
+		if !waits {
+			t.Fatalf("got %v, want the run to wait", err)
+		}
+		_, err = flow.Resume(t.Context(), "r", append(options, graph.Answer(info.Interrupts[0].ID, value))...)
+		return err
+	}
+	_, err = flow.Run(t.Context(), state{}, options...)
+	held := answer(err, gate.Signal{})
+	forged := answer(held, state{Decisions: []gate.Record{{Gate: "design", Approved: true}}})
+	if !errors.Is(forged, fermata.ErrForgedIdentity) {
+		t.Errorf("got %v, want it refused", forged)
 	}
 }
 

@@ -33,6 +33,7 @@ type compiled struct {
 	before      []bool
 	after       []bool
 	holdRecords func(statePtr) *[]HoldRecord // nil: holds are not recorded
+	protected   []func(statePtr) any         // parts of the state that only the program writes
 	renames     map[string]string
 	returnTo    *returnTarget
 	migrate     func(Fields) error
@@ -276,7 +277,7 @@ func (c *compiler) nodeIndex(name string) int {
 func (c *compiler) build() *compiled {
 	f := &compiled{
 		name: c.name, address: fermata.Segment{Type: fermata.SegmentRunnable, ID: c.name}.String(), stateType: c.stateType, plan: c.plan, nodes: slices.Clone(c.nodes), index: c.index, routes: make([][]route, len(c.nodes)+1),
-		holdRecords: c.holdRecords, before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
+		holdRecords: c.holdRecords, protected: slices.Clone(c.protected), before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
 		renames: maps.Clone(c.renames), returnTo: c.returnTo, migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel, newActivation: c.newActivation,
 	}
 	for _, n := range c.nodes {

@@ -446,7 +446,7 @@ func (exec *execution) checkAnswer(r *activation.Record, answer any, attestation
 		}
 		data, err = root.checkHold(place, answer)
 		if err == nil && data != nil {
-			err = root.checkHoldRecords(exec.loaded, "", place, data)
+			err = root.checkProtected(exec.loaded, "", place, data)
 		}
 		if err != nil {
 			return nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: err}

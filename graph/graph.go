@@ -38,6 +38,7 @@ type definition struct {
 	edges       []edge
 	branches    []branch
 	holdRecords func(statePtr) *[]HoldRecord
+	protected   []func(statePtr) any
 	before      []string
 	after       []string
 	merges      []merge
@@ -153,6 +154,16 @@ func (g *Graph[S]) RecordHolds(records func(state *S) *[]HoldRecord) {
 	g.holdRecords = nil
 	if records != nil {
 		g.holdRecords = func(state statePtr) *[]HoldRecord { return records(state.(*S)) }
+		g.Protect(func(state *S) any { return records(state) })
+	}
+}
+
+// Protect declares a part of the state that only the program writes, such as a record of decisions.
+// part returns a pointer to it. An answer to a hold that changes this part is rejected with
+// [fermata.ErrForgedIdentity], and so is an input in which it is not empty.
+func (g *Graph[S]) Protect(part func(state *S) any) {
+	if part != nil {
+		g.protected = append(g.protected, func(state statePtr) any { return part(state.(*S)) })
 	}
 }
 

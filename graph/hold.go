@@ -108,7 +108,7 @@ func (inst *instance) applyEdit(t *task, r *activation.Record) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := inst.flow.sameHoldRecords(t.base, edited); err != nil {
+	if err := inst.flow.sameProtected(t.base, edited); err != nil {
 		return false, err
 	}
 	return inst.mergeEdited(t, r, edited)

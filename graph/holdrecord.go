@@ -1,13 +1,10 @@
 package graph
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/activation"
 )
 
@@ -55,56 +52,4 @@ func (inst *instance) recordHold(t *task, r *activation.Record, edited bool) err
 	}
 	clear(inst.mergedFields)
 	return inst.applyUpdate(&stateUpdate{by: r.RelPath, base: inst.state, baseClock: inst.clock, result: next, changed: changed, version: inst.nextVersion()})
-}
-
-// sameHoldRecords returns an error if the edited state has other records of holds than the one that
-// was shown.
-func (fl *compiled) sameHoldRecords(shown, edited statePtr) error {
-	if fl.holdRecords == nil {
-		return nil
-	}
-	before, err := encodeHoldRecords(fl.holdRecords(shown))
-	if err != nil {
-		return err
-	}
-	after, err := encodeHoldRecords(fl.holdRecords(edited))
-	if err == nil && !bytes.Equal(before, after) {
-		err = fmt.Errorf("%w: the records of holds cannot be edited", fermata.ErrForgedIdentity)
-	}
-	return err
-}
-
-// encodeHoldRecords returns the JSON of the records. Missing ones are the same as an empty list.
-func encodeHoldRecords(records *[]HoldRecord) ([]byte, error) {
-	if records == nil || len(*records) == 0 {
-		return nil, nil
-	}
-	return json.Marshal(*records)
-}
-
-// checkHoldRecords checks an edited state before the answer is saved.
-func (fl *compiled) checkHoldRecords(saved *checkpoint, frameAt string, place fermata.Address, answer []byte) error {
-	if len(place) > 1 {
-		inner, first, rest := fl.descend(place)
-		if inner == nil || len(rest) == 0 {
-			return nil // a graph that the node's own code runs checks it when the hold is released
-		}
-		return inner.checkHoldRecords(saved, activation.Join(frameAt, first), rest, answer)
-	}
-	if fl.holdRecords == nil || saved == nil || len(place) == 0 {
-		return nil
-	}
-	task := saved.at(activation.Join(frameAt, place.String())).task
-	if task == nil {
-		return nil
-	}
-	shown, err := fl.readState(saved, frameAt, task)
-	if err != nil {
-		return err
-	}
-	edited, err := decodeState(fl.stateType, answer)
-	if err != nil {
-		return err
-	}
-	return fl.sameHoldRecords(shown, edited)
 }

@@ -103,10 +103,8 @@ func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (sta
 	if scope := activation.FromContext(ctx); scope != nil && s.store == nil {
 		return fl.runInside(ctx, scope.Child(fl.address), input)
 	}
-	if fl.holdRecords != nil {
-		if records := fl.holdRecords(input); records != nil && len(*records) > 0 {
-			return nil, fmt.Errorf("%w: the input has records of holds", fermata.ErrForgedIdentity)
-		}
+	if err := fl.checkProtectedInput(input); err != nil {
+		return nil, err
 	}
 	if !utf8.ValidString(s.run) {
 		return nil, fmt.Errorf("graph: invalid run id %q: not UTF-8", s.run)

@@ -64,7 +64,7 @@ func (dc *Decider) resumeRecord(ctx context.Context, d store.Decision) (kept res
 	return kept, err
 }
 
-// previousAnswer returns the answer that a resume id got before, as an error: errVoteCounted, a
+// previousAnswer returns the answer that a resume id got before, as an error: ErrVoteCounted, a
 // refusal, or ErrResumeIDReused if it belongs to another decision. It is nil if there is none, or
 // if the store has it.
 func (dc *Decider) previousAnswer(ctx context.Context, d store.Decision) (resumeRecord, error) {

@@ -74,7 +74,7 @@ type submission struct {
 	shownDigest  string          // the digest of what the person saw
 	rendering    string          // the hash of the rendering that the person saw
 	value        json.RawMessage // as the provider has checked it
-	// requestKey and decision are set if it is about an action.
+	// approval and decision are set if it is about an action.
 	approval *fermata.ApprovalRequest
 	decision *fermata.Decision
 	// returned is set if the request is returned for redesign.
@@ -134,7 +134,7 @@ func (dc *Decider) checkNotMasked(l *runSnapshot, i store.Interrupt, answer json
 	return nil
 }
 
-// answerChecker returns the function that checks answers to a run. A [provider.BatchChecker] reads
+// answerChecker returns the function that checks answers to a run. A [provider.BatchAnswerChecker] reads
 // the run once for all of them.
 func (dc *Decider) answerChecker(ctx context.Context, l *runSnapshot) (provider.AnswerCheck, error) {
 	p, err := dc.providers.Of(l.Run)

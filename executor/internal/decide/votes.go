@@ -29,12 +29,12 @@ type VoteCountedError struct{ Run string }
 
 func (e *VoteCountedError) Error() string { return ErrVoteCounted.Error() }
 
-// Is reports whether target is errVoteCounted.
+// Is reports whether target is ErrVoteCounted.
 func (e *VoteCountedError) Is(target error) bool { return target == ErrVoteCounted }
 
 // Record records the answers of a request. If they settle their requests they are recorded as the
-// decision; if others have to agree first they are counted as votes, and recordDecision returns
-// errVoteCounted.
+// decision; if others have to agree first they are counted as votes, and Record returns
+// ErrVoteCounted.
 func (dc *Decider) Record(ctx context.Context, l *runSnapshot, request Request) (store.DecisionReceipt, error) {
 	ctx, end := dc.tracing.TraceDecision(ctx, l.Run, request.Via)
 	receipt, err := dc.decideWhileStale(ctx, l, request)

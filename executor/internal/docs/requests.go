@@ -20,7 +20,7 @@ const (
 	// ApproversKind is changed with every approval in a run where one who approved something must
 	// not approve anything else: of two approvals at the same moment, one is weighed again.
 	ApproversKind store.DocumentKind = "approvers"
-	// what a resume id was answered with; see resumed.go
+	// what a resume id was answered with; see decide/resume_ids.go
 	ResumeKind store.DocumentKind = "resume"
 )
 

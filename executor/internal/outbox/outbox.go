@@ -67,7 +67,7 @@ func (o *Sender) OutboxLoop() {
 	}
 }
 
-// waitGroup waits for a group, but no longer than saturatingAdd.
+// waitGroup waits for a group, but no longer than atMost.
 func waitGroup(group *sync.WaitGroup, atMost time.Duration) {
 	done := make(chan struct{})
 	go func() {

@@ -32,7 +32,7 @@ type Attestation struct {
 //		At   time.Time `json:"at,omitzero" attest:"at"`
 //	}
 //
-// A server fills such fields of every answer. It rejects an answer that names somebody else than
+// A server fills such fields of every answer. It rejects an answer that names a person other than
 // the caller.
 type AttestedAnswer struct {
 	Answer any

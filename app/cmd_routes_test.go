@@ -74,7 +74,7 @@ func TestRoutes_CheckWithChannels(t *testing.T) {
 	}
 }
 
-// A server does not start with a route that would reach nobody, and the check of its configuration
+// A server does not start with a route that no channel serves, and the check of its configuration
 // says so.
 func TestServe_RejectsTargetsWithoutAChannel(t *testing.T) {
 	writeFiles(t, map[string]string{"routes.yaml": twoRoutes, "fermata.yaml": "store: {url: \"sqlite:f.db\"}\ndesk: {routesFile: routes.yaml}\n"})

@@ -318,7 +318,7 @@ func TestAttest_QuorumNamesAllWhoDecided(t *testing.T) {
 	}
 }
 
-// Who starts a run cannot name somebody as the approver either.
+// A person who starts a run cannot name an approver either.
 func TestAttest_InputWithRecordsOfHoldsIsRejected(t *testing.T) {
 	e := attestingExecutor(t, memory.NewStore(nil))
 	failedWith(t, began(t, e, "k", "inproc:hold", `{"table":"users","releases":[{"node":"drop","when":"before","by":"eve","at":"1999-01-01T00:00:00Z"}]}`), "invalid_input")

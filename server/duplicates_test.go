@@ -109,3 +109,16 @@ func TestCreateRequest_AnAgentHasALimitPerHour(t *testing.T) {
 		t.Errorf("after an hour: %+v", got)
 	}
 }
+
+// An agent cannot choose the state key of another agent's deduplicated request.
+func TestDuplicates_KeyIsReserved(t *testing.T) {
+	s := open(t, nil)
+	for path, body := range map[string]string{
+		"/api/v1/requests": `{"stateKey":"same_1","kind":"ticket","data":{"n":1}}`,
+		"/api/v1/ai/chat":  `{"stateKey":"same_1","graphId":"inproc:content-review","input":{"topic":"tea"}}`,
+	} {
+		if got := s.call("agent@acme", "POST", path, body); got.status != 400 {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+}

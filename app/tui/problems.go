@@ -29,7 +29,7 @@ var rejections = map[string]struct {
 	"too_large":          {"The answer is too large.", false},
 	"resume_id_reused":   {"This resume id was used for another decision. Go back and try again.", false},
 	"not_eligible":       {"You are not an eligible approver:", false},
-	"identity_mismatch":  {"The answer names somebody else:", false},
+	"identity_mismatch":  {"The answer names another person:", false},
 	"action_not_allowed": {"This is not allowed now:", false},
 	"unauthenticated":    {"The server does not accept your API key.", false},
 	"forbidden":          {"Your role does not allow this decision.", false},

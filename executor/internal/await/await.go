@@ -134,7 +134,7 @@ func deletedOutcome(run string) fermata.Failed {
 func (w *Waiter) CurrentOutcome(run store.Run, waitingCounts bool) (fermata.Outcome, error) {
 	switch run.Status {
 	case store.StatusCancelled:
-		return FailedOutcome(run, "cancelled", "somebody ended the run"), nil
+		return FailedOutcome(run, "cancelled", "the run was cancelled"), nil
 	case store.StatusSuperseded:
 		return FailedOutcome(run, "superseded", "another run took its state key"), nil
 	case store.StatusCompleted, store.StatusFailed:

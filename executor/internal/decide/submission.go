@@ -134,8 +134,8 @@ func (dc *Decider) checkNotMasked(l *runSnapshot, i store.Interrupt, answer json
 	return nil
 }
 
-// answerChecker returns the function that checks answers to a run. A [provider.BatchAnswerChecker] reads
-// the run once for all of them.
+// answerChecker returns the function that checks answers to a run. A [provider.BatchAnswerChecker]
+// reads the run once for all of them.
 func (dc *Decider) answerChecker(ctx context.Context, l *runSnapshot) (provider.AnswerCheck, error) {
 	p, err := dc.providers.Of(l.Run)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fermata-go/fermata/policy"
@@ -129,19 +130,19 @@ func TestDecide_CostOfUsualConditions(t *testing.T) {
 // endsLater is a context that ends after it was asked some times.
 type endsLater struct {
 	context.Context
-	left *int
+	left *atomic.Int64
 }
 
 func (c endsLater) Done() <-chan struct{} {
 	ended := make(chan struct{})
-	if *c.left--; *c.left < 0 {
+	if c.left.Add(-1) < 0 {
 		close(ended)
 	}
 	return ended
 }
 
 func (c endsLater) Err() error {
-	if *c.left < 0 {
+	if c.left.Load() < 0 {
 		return context.DeadlineExceeded
 	}
 	return nil
@@ -150,8 +151,9 @@ func (c endsLater) Err() error {
 func TestDecide_StopsAtTheDeadline(t *testing.T) {
 	set := load(t, denyRules(200, func(int) string { return `args.l.exists(x, x == 7)` }))
 	in := input("t", `{"l":[`+strings.TrimSuffix(strings.Repeat("1,", 1000), ",")+`]}`)
-	for _, after := range []int{0, 1, 5, 100} {
-		left := after
+	for _, after := range []int64{0, 1, 5, 100} {
+		var left atomic.Int64
+		left.Store(after)
 		d, err := set.DecideContext(endsLater{t.Context(), &left}, in)
 		if !errors.Is(err, context.DeadlineExceeded) || d.Verdict != "" || errors.Is(err, policy.ErrInput) {
 			t.Errorf("after %d: %s, %v", after, d.Verdict, err)

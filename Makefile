@@ -22,7 +22,7 @@ MUTATEFLAGS ?=
 MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort
 
 # The longest tests begin first: otherwise a processor has nothing to do in the last minutes.
-LONGEST = ./internal/chaos ./bench ./server ./store/sqlite ./executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy ./store/redis
+LONGEST = ./internal/chaos ./server ./store/sqlite ./executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy ./store/redis
 
 # Packages that make check leaves out: simulators that run for minutes, and tests of which nearly all need PostgreSQL, Redis, Node or curl.
 # In other packages, tests that need one of those skip with FERMATA_TEST=fast (internal/testtier).
@@ -59,17 +59,18 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 
 # What comes from npm takes some minutes the first time, in which the linters have the machine. It is make and not the variable for it: with that in a line, make -n
 # would run all of it. Vetted by lint, with everything that go test would look at, and more; lint looks at what is going to be tested, so that this
-# is compiled once. What is tested gets the memory settings of those who run it. The ten thousand schedules of crashpoint, one call at a time, run
-# without the detector: it would see 200 of them in that time.
+# is compiled once. What is tested gets the memory settings of those who run it. The thousands of schedules of crashpoint, one call at a time, and the
+# benchmark program run without the detector.
 test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then every test of every module with the race detector
 	@make -s need-langgraph need-oidc & peers=$$!; \
 	make -s lint LINTFLAGS='$(RACE)' || { kill $$peers; exit 1; }; \
 	wait $$peers || exit 1; \
 	if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
 	out=$$(mktemp) && trap 'rm -f "$$out" "$$out.code"' EXIT || exit 1; \
-	packages=$$($(MODULES) | sed 's|$$|/...|'); export $(ROOMY); \
+	packages=$$($(MODULES) | grep -v '^./bench$$' | sed 's|$$|/...|'); export $(ROOMY); \
 	{ code=0; { $(PLAIN) go build -buildvcs=false -o /dev/null ./cmd/... && \
 	if [ -n "$(RACE)" ]; then $(PLAIN) go test -ldflags=-w -vet=off -run Property $(TESTFLAGS) ./internal/crashpoint; fi && \
+	$(PLAIN) go test -ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) ./bench/... && \
 	go test $(RACE) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
 		-ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $(LONGEST) $$packages; } || code=$$?; echo $$code >$$out.code; } | tee $$out; \
 	echo "the slowest packages:"; $(SLOWEST) $$out | sort -rn | head -n 10; \

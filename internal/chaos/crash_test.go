@@ -15,13 +15,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// The tests kill 500 replicas in total, and twenty times as many in a soak: in rounds, each with
+// The tests kill 200 replicas in total, and fifty times as many in a soak: in rounds, each with
 // its own world.
 const (
-	soakRounds = 20
-	cyclesOne  = 100 // with one process on SQLite
-	cyclesTwo  = 150 // with two
-	cyclesPG   = 125 // with three on PostgreSQL, in each of two worlds
+	soakRounds = 50
+	cyclesOne  = 40 // with one process on SQLite
+	cyclesTwo  = 60 // with two
+	cyclesPG   = 50 // with three on PostgreSQL, in each of two worlds
 	worldsPG   = 2
 )
 

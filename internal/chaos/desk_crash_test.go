@@ -14,10 +14,10 @@ import (
 )
 
 // The number of replicas that are killed while people decide against the clock. In a soak it is
-// twenty times as many.
+// fifty times as many.
 const (
-	cyclesDeskPG     = 30
-	cyclesDeskSQLite = 20
+	cyclesDeskPG     = 15
+	cyclesDeskSQLite = 10
 )
 
 // deskAccounts are the accounts of the payments.

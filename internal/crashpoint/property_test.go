@@ -33,7 +33,7 @@ func seeds(t *testing.T) (first, count uint64) {
 	case raceEnabled:
 		return 0, 200
 	}
-	return 0, 10_000
+	return 0, 4_000
 }
 
 // In any order of events, with any crashes, pauses and errors, the replies, the executed calls and

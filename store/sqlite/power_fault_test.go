@@ -159,9 +159,9 @@ func (f *faultyRun) run() {
 	defer func() { f.store.discard() }()
 	for n := range f.history.steps {
 		f.before, f.opened = f.image(), f.store.Store != nil
-		// In a soak each operation fails once; otherwise every second one, the others in the next
-		// step.
-		stride := scaledCount(2, 1)
+		// In a soak each operation fails once; otherwise every fourth one, the others in the
+		// next steps.
+		stride := scaledCount(4, 1)
 		for at := 1 + n%stride; f.try(n, at); at += stride {
 		}
 		f.losePower(n+1, 1) // syncs have failed by now and succeeded when they were repeated

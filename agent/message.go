@@ -3,6 +3,8 @@ package agent
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/fermata-go/fermata/tool"
 )
 
 // Role is the role of a message's author.
@@ -34,18 +36,9 @@ type Message struct {
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
-// ToolCall is a tool call that a model requests.
-type ToolCall struct {
-	// ID is unique within the agent's conversation and the same after every resume, regardless of
-	// the model's id.
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	// Args is the text that the model wrote. It should be a JSON object, but need not be.
-	Args string `json:"args"`
-	// CutOff reports that the answer may have ended inside the call. The call is not made, because
-	// its arguments may be incomplete.
-	CutOff bool `json:"cutOff,omitempty"`
-}
+// ToolCall is a tool call that a model requests. Its ID is unique within the agent's conversation
+// and the same after every resume, regardless of the model's id.
+type ToolCall = tool.Call
 
 // User returns a message of the person or program that uses the agent.
 func User(text string) Message { return Message{Role: RoleUser, Text: text} }

@@ -80,7 +80,7 @@ func (g *Graph[S]) Compile() (*Flow[S], error) {
 }
 
 func (g *definition) compile(state reflect.Type, entry func() (*activation.Activation, statePtr)) (*compiled, error) {
-	c := compiler{definition: g, state: state, newActivation: entry, index: make(map[string]int)}
+	c := compiler{definition: g, state: state, newActivation: entry, index: make(map[string]int), mistakes: slices.Clone(g.mistakes)}
 	c.checkNodes()
 	c.checkEdges()
 	c.checkState()

@@ -37,6 +37,7 @@ type definition struct {
 	nodes       []*node
 	edges       []edge
 	branches    []branch
+	mistakes    []Mistake // of calls that could not be recorded
 	holdRecords func(statePtr) *[]HoldRecord
 	protected   []func(statePtr) any
 	before      []string

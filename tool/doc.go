@@ -22,5 +22,6 @@
 // [Result] that tells the model what happened.
 //
 // A tool may use everything that a node of a graph may: ask, approve, Do, perform effects. Its
-// calls need a run, that is, an agent or a graph; package agent makes them.
+// calls need a run, that is, an agent or a graph. Package agent makes the calls of its agents; in a
+// graph that calls a model itself, a [Node] does.
 package tool

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/app/sample"
-	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
 // auditorOf creates a key for an auditor.
 func auditorOf(t *testing.T, credentials store.Credentials) string {
 	t.Helper()
-	key, kept, err := server.NewKey(demoAccount, "aud", server.RoleAuditor, time.Time{})
+	key, kept, err := authn.NewKey(demoAccount, "aud", authn.RoleAuditor, time.Time{})
 	if err == nil {
 		err = credentials.AddCredential(t.Context(), kept, store.Writes{})
 	}
@@ -91,7 +91,7 @@ func TestServe_SignsCheckpointsThatAuditorsFetch(t *testing.T) {
 func TestKeysList_OmitsSessions(t *testing.T) {
 	c := settingsOf(t)
 	r, _ := startOf(t, c)
-	key, kept, err := server.NewKey("acme", "bot", server.RoleAgent, time.Time{})
+	key, kept, err := authn.NewKey("acme", "bot", authn.RoleAgent, time.Time{})
 	if err != nil {
 		t.Fatal(key, err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/lockfile"
-	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -98,8 +98,8 @@ func (c *demoCommand) prepare(ctx context.Context, r *runningServer) (demoReady,
 	if ready.Token, err = demoKey(ctx, r.store); err != nil {
 		return ready, err
 	}
-	ready.signInLink, err = r.server.DevLink(r.mainAddr(), server.Principal{Account: demoAccount, ID: demoPerson, Roles: []server.Role{server.RoleAdmin}}, "/")
-	if err != nil && !errors.Is(err, server.ErrNotLoopback) {
+	ready.signInLink, err = r.server.DevLink(r.mainAddr(), authn.Principal{Account: demoAccount, ID: demoPerson, Roles: []authn.Role{authn.RoleAdmin}}, "/")
+	if err != nil && !errors.Is(err, authn.ErrNotLoopback) {
 		return ready, err
 	}
 	return ready, demoRuns(ctx, r.Executor)
@@ -119,7 +119,7 @@ func demoKey(ctx context.Context, credentials store.Credentials) (string, error)
 			}
 		}
 	}
-	key, kept, err := server.NewKey(demoAccount, demoPerson, server.RoleAdmin, time.Time{})
+	key, kept, err := authn.NewKey(demoAccount, demoPerson, authn.RoleAdmin, time.Time{})
 	if err != nil {
 		return "", err
 	}

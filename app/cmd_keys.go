@@ -9,7 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -67,7 +67,7 @@ func (c *keysCreate) Run(ctx context.Context, p *program) error {
 		if c.For > 0 {
 			expires = time.Now().Add(time.Duration(c.For))
 		}
-		key, kept, err := server.NewKey(c.Account, c.Name, server.Role(c.Role), expires)
+		key, kept, err := authn.NewKey(c.Account, c.Name, authn.Role(c.Role), expires)
 		if err != nil {
 			return &usageError{err}
 		}
@@ -96,7 +96,7 @@ func addKey(ctx context.Context, s store.Credentials, key store.Credential) erro
 // revokeKey revokes a key or a session, and writes its audit record.
 func revokeKey(ctx context.Context, s store.Credentials, account, id string) error {
 	var did audit.Body = audit.APIKeyRevoked{Key: id}
-	if server.IsSession(id) {
+	if authn.IsSession(id) {
 		did = audit.SessionEnded{Session: id}
 	}
 	line, err := operatorAudit(account, did)
@@ -121,7 +121,7 @@ func (c *keysList) Run(ctx context.Context, p *program) error {
 		}
 		rows := []keyRow{}
 		for _, k := range list {
-			if server.IsSession(k.ID) == c.Sessions {
+			if authn.IsSession(k.ID) == c.Sessions {
 				rows = append(rows, keyRowOf(k))
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 type serveCommand struct {
@@ -132,9 +133,9 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 		return err
 	}
 	r.server, err = server.New(server.Config{
-		Executor: r.Executor, Auth: server.Keys(r.store), Log: log, Version: version(), Tracer: r.tracing.tracer(),
+		Executor: r.Executor, Auth: authn.Keys(r.store), Log: log, Version: version(), Tracer: r.tracing.tracer(),
 		Limits: serverLimits(c.Limits), PolicyStatus: files.Status,
-		SignIn: &server.SignIn{Credentials: r.store, Sealer: file, OIDC: oidcConfig(c.Auth.OIDC), Lifetime: c.Auth.Session.Lifetime, IdleTimeout: c.Auth.Session.IdleTimeout},
+		SignIn: &authn.SignIn{Credentials: r.store, Sealer: file, OIDC: oidcConfig(c.Auth.OIDC), Lifetime: c.Auth.Session.Lifetime, IdleTimeout: c.Auth.Session.IdleTimeout},
 	})
 	if err != nil {
 		return err
@@ -166,21 +167,21 @@ func serverLimits(l config.Limits) server.Limits {
 }
 
 // oidcConfig returns the configured identity provider; nil if there is none.
-func oidcConfig(c config.OIDC) *server.OIDC {
+func oidcConfig(c config.OIDC) *authn.OIDC {
 	if c.Issuer == "" {
 		return nil
 	}
-	roles := make(map[string][]server.Role)
+	roles := make(map[string][]authn.Role)
 	for group, names := range c.Roles {
 		for _, name := range names {
-			roles[group] = append(roles[group], server.Role(name))
+			roles[group] = append(roles[group], authn.Role(name))
 		}
 	}
 	classes := make(map[string]desk.Auth)
 	for acr, strength := range c.ACR {
 		classes[acr] = desk.Auth(strength)
 	}
-	return &server.OIDC{
+	return &authn.OIDC{
 		ACR: classes, Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(), RedirectURL: c.RedirectURL, Scopes: c.Scopes,
 		GroupsClaim: c.GroupsClaim, Roles: roles, Account: c.Account, AccountClaim: c.AccountClaim, PrincipalClaim: c.PrincipalClaim, Audience: c.Audience,
 	}

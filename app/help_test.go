@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 // model is the command line, with its texts.
@@ -168,7 +169,7 @@ func TestExit_UnknownErrorIsAFailure(t *testing.T) {
 
 // The role names are those of the server.
 func TestConfig_RolesMatchTheServer(t *testing.T) {
-	for _, role := range append([]server.Role{"emperor"}, server.Roles...) {
+	for _, role := range append([]authn.Role{"emperor"}, authn.Roles...) {
 		_, err := config.Load(config.Source{Environ: []string{"FERMATA_AUTH_OIDC_ROLES={a: " + string(role) + "}"}})
 		if wrong := strings.Contains(err.Error(), "not one of"); wrong != (role == "emperor") {
 			t.Errorf("%s: %v", role, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -35,7 +36,7 @@ func (s *benchServer) open(ctx context.Context, streams int) (url, key string, e
 		return "", "", err
 	}
 	handler, err := server.New(server.Config{
-		Executor: s.executor, Auth: server.Keys(s.store), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Executor: s.executor, Auth: authn.Keys(s.store), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Limits: server.Limits{Rate: unlimited, Burst: unlimited, Streams: streams, OpenRequests: maxOpenRequests},
 	})
 	if err != nil {
@@ -53,7 +54,7 @@ func (s *benchServer) open(ctx context.Context, streams int) (url, key string, e
 // keys creates API keys for an account, each of another principal.
 func (s *benchServer) keys(ctx context.Context, account string, count int) (keys []string, err error) {
 	for n := range count {
-		key, kept, err := server.NewKey(account, fmt.Sprintf("%s-%d", benchActor, n), server.RoleAdmin, time.Time{})
+		key, kept, err := authn.NewKey(account, fmt.Sprintf("%s-%d", benchActor, n), authn.RoleAdmin, time.Time{})
 		if err == nil {
 			err = s.store.AddCredential(ctx, kept, store.Writes{})
 		}

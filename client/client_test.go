@@ -22,6 +22,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -79,11 +80,11 @@ func startServer(ctx context.Context, front func(http.Handler) http.Handler) (ur
 	if err != nil {
 		return "", "", nil, err
 	}
-	s, err := server.New(server.Config{Executor: e, Auth: server.Keys(st)})
+	s, err := server.New(server.Config{Executor: e, Auth: authn.Keys(st)})
 	if err != nil {
 		return "", "", nil, err
 	}
-	key, kept, err := server.NewKey("acme", "ann", server.RoleAdmin, time.Time{})
+	key, kept, err := authn.NewKey("acme", "ann", authn.RoleAdmin, time.Time{})
 	if err == nil {
 		err = st.AddCredential(ctx, kept, store.Writes{})
 	}

@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"github.com/fermata-go/fermata/server/internal/admission"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/admission"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -37,12 +39,12 @@ func (s *Server) connEvicted(known bool) {
 
 // credentialOf returns the credential of a request: its token or, without one, its session.
 func (s *Server) credentialOf(r *http.Request) admission.CredentialHash {
-	if token := cmp.Or(bearerToken(r), r.Header.Get("Authorization")); token != "" {
+	if token := cmp.Or(authn.BearerToken(r), r.Header.Get("Authorization")); token != "" {
 		return sha256.Sum256([]byte(token))
 	}
 	if s.sessions != nil {
-		if c, err := r.Cookie(s.sessions.cookieName(r, sessionCookie)); err == nil {
-			return sha256.Sum256([]byte(c.Value))
+		if sealed := s.sessions.Credential(r); sealed != "" {
+			return sha256.Sum256([]byte(sealed))
 		}
 	}
 	return admission.CredentialHash{}
@@ -52,8 +54,8 @@ func (s *Server) credentialOf(r *http.Request) admission.CredentialHash {
 func (s *Server) heavyRead(ctx context.Context) (done func(), err error) {
 	done, delay := s.heavyReads.Acquire(ctx, principalOf(ctx).Account)
 	if done == nil {
-		p := overloaded("too many history reads are running for this account or for others; retry after the Retry-After delay")
-		p.retryAfter, p.limit = delay, "heavy_reads"
+		p := problems.Overloaded("too many history reads are running for this account or for others; retry after the Retry-After delay")
+		p.RetryAfter, p.Limit = delay, "heavy_reads"
 		return nil, p
 	}
 	return done, nil
@@ -86,7 +88,7 @@ func (s *Server) takeAgentRequest(ctx context.Context, request executor.RunReque
 	}
 	if wait > 0 {
 		p := quotaExceeded("agent_limit", "requests_per_agent", "%d requests in one hour are allowed", limit)
-		p.retryAfter = wait
+		p.RetryAfter = wait
 		return p
 	}
 	return nil
@@ -116,7 +118,7 @@ func (s *Server) takeStart(ctx context.Context, account string) error {
 		case <-ctx.Done():
 			return problemOf(ctx.Err())
 		}
-		if p, ok := errors.AsType[*Problem](l.Err); ok && p.limit != "" {
+		if p, ok := errors.AsType[*Problem](l.Err); ok && p.Limit != "" {
 			return p // otherwise the count failed for its caller, who may have disconnected
 		}
 	}
@@ -174,7 +176,7 @@ func (s *Server) countActive(ctx context.Context, account string) (count int, er
 // quotaExceeded is the problem of an exhausted quota.
 func quotaExceeded(code, limit, detail string, args ...any) *Problem {
 	p := problem(code, detail, args...)
-	p.retryAfter, p.limit = quotaRetryAfter, limit
+	p.RetryAfter, p.Limit = quotaRetryAfter, limit
 	return p
 }
 

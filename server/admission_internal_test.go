@@ -1,10 +1,12 @@
 package server
 
 import (
-	"github.com/fermata-go/fermata/server/internal/admission"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/admission"
 )
 
 // The credential of a request is its token, or else its session; a request without one is
@@ -15,14 +17,14 @@ func TestCredentialOf_UsesTokenOrSession(t *testing.T) {
 		r.Header.Add(header, value)
 		return r
 	}
-	keysOnly, both := new(Server), &Server{sessions: new(sessionManager)}
-	token, cookie := with("Authorization", "Bearer a"), with("Cookie", sessionCookie+"=a")
+	keysOnly, both := new(Server), &Server{sessions: new(authn.Sessions)}
+	token, cookie := with("Authorization", "Bearer a"), with("Cookie", "fermata=a")
 	two := with("Authorization", "Bearer a")
-	two.Header.Add("Cookie", sessionCookie+"=a")
+	two.Header.Add("Cookie", "fermata=a")
 	if a := both.credentialOf(token); a == (admission.CredentialHash{}) || a != both.credentialOf(two) || a == both.credentialOf(with("Authorization", "Bearer b")) {
 		t.Error("two tokens are not distinguished")
 	}
-	if a := both.credentialOf(cookie); a == (admission.CredentialHash{}) || a == both.credentialOf(with("Cookie", sessionCookie+"=b")) {
+	if a := both.credentialOf(cookie); a == (admission.CredentialHash{}) || a == both.credentialOf(with("Cookie", "fermata=b")) {
 		t.Error("two sessions are not distinguished")
 	}
 	if keysOnly.credentialOf(cookie) != (admission.CredentialHash{}) || both.credentialOf(with("Cookie", "other=a")) != (admission.CredentialHash{}) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
@@ -191,7 +192,7 @@ func (s *attack) attacker(r *rand.Rand, words []string) {
 		op := all[r.IntN(len(all))]
 		ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
 		m := &generator{r, s.api, words, canary + "-" + account}
-		request := m.request(ctx, op, string(server.Roles[r.IntN(len(server.Roles))])+"@"+account)
+		request := m.request(ctx, op, string(authn.Roles[r.IntN(len(authn.Roles))])+"@"+account)
 		request.URL.Host, request.RequestURI = s.address, ""
 		s.send(transport, request, foreign)
 		cancel()

@@ -8,13 +8,14 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 func (s *Server) registerAudit() {
-	signed := operation("list-checkpoints", http.MethodGet, api.Prefix+"/audit/checkpoints", "List the signed checkpoints of the audit log", RoleAuditor)
+	signed := operation("list-checkpoints", http.MethodGet, api.Prefix+"/audit/checkpoints", "List the signed checkpoints of the audit log", authn.RoleAuditor)
 	signed.Description = "Keep them outside the server: the log must extend each of them. fermata audit verify --kept compares a log with kept checkpoints."
 	huma.Register(s.api, signed, s.checkpoints)
-	findings := operation("audit-findings", http.MethodGet, api.Prefix+"/audit/findings", "Reconcile the audit log, the runs and the effects", RoleAuditor)
+	findings := operation("audit-findings", http.MethodGet, api.Prefix+"/audit/findings", "Reconcile the audit log, the runs and the effects", authn.RoleAuditor)
 	findings.Description = "The result is computed on request from the log and all runs of the account, which can take a while. One such call per account runs at a time. After a long one, the next call may be rejected for up to a minute (503, Retry-After)."
 	huma.Register(s.api, findings, s.findings)
 }

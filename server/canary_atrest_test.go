@@ -28,6 +28,7 @@ import (
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
@@ -157,7 +158,7 @@ func openAtRest(t *testing.T, path string) *atRestSite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.site = openWith(t, func(c *server.Config) { c.Auth = server.Keys(s) }, func(c *executor.Config) {
+	a.site = openWith(t, func(c *server.Config) { c.Auth = authn.Keys(s) }, func(c *executor.Config) {
 		c.Sealer = uncompressed{c.Sealer}
 		c.Store, c.Providers = s, []provider.Provider{atRestRef{c.Providers[0]}, others}
 		c.Desk.Policy, c.Desk.Directory = rules, desk.StaticDirectory{"group:ops": {"PLAIN-approver"}}
@@ -255,7 +256,7 @@ func (a *atRestSite) drive() {
 	a.until("the webhook", func() bool { return a.called.Load() > 0 })
 
 	// An API key, which is used, and a session of a person who signs in.
-	key, kept, err := server.NewKey(atRestAccount, "PLAIN-keyname", server.RoleAgent, time.Time{})
+	key, kept, err := authn.NewKey(atRestAccount, "PLAIN-keyname", authn.RoleAgent, time.Time{})
 	if err == nil {
 		err = a.s.AddCredential(a.Context(), kept, store.Writes{})
 	}
@@ -266,7 +267,7 @@ func (a *atRestSite) drive() {
 	if got := a.call(key, "GET", "/api/v1/runs", ""); got.status != 200 {
 		a.Fatalf("%+v", got)
 	}
-	signIn := openSignInSite(a.T, signInOptions{change: func(c *server.Config) { c.Auth, c.SignIn.Credentials = server.Keys(a.s), a.s }})
+	signIn := openSignInSite(a.T, signInOptions{change: func(c *server.Config) { c.Auth, c.SignIn.Credentials = authn.Keys(a.s), a.s }})
 	a.secrets["session"] = signIn.signedIn(claimsFor(atRestAccount, "approvers")).session().Value
 	a.secrets["client secret"] = clientSecret
 }

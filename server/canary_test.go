@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -59,7 +60,7 @@ func openCanarySite(t *testing.T) *canarySite {
 	broken := single(t, "broken", func(context.Context, draft) (draft, error) { return draft{}, errors.New(secretError) })
 	panics := single(t, "panics", func(context.Context, draft) (draft, error) { panic(secretError) })
 	s := &canarySite{keys: make(map[string]string)}
-	s.site = openWith(t, func(c *server.Config) { c.Auth = server.Keys(runs) }, func(c *executor.Config) {
+	s.site = openWith(t, func(c *server.Config) { c.Auth = authn.Keys(runs) }, func(c *executor.Config) {
 		c.Store, c.Providers[0] = runs, refProvider{c.Providers[0]}
 	}, broken, panics)
 	log.SetOutput(s.log)
@@ -67,8 +68,8 @@ func openCanarySite(t *testing.T) *canarySite {
 	slog.SetDefault(slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	t.Cleanup(func() { slog.SetDefault(before) })
 	for _, account := range []string{"acme", "other"} {
-		for _, role := range server.Roles {
-			key, kept, err := server.NewKey(account, string(role), role, time.Time{})
+		for _, role := range authn.Roles {
+			key, kept, err := authn.NewKey(account, string(role), role, time.Time{})
 			if err == nil {
 				err = runs.AddCredential(t.Context(), kept, store.Writes{})
 			}

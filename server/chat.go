@@ -13,6 +13,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/stream"
 )
 
 type chatInput struct {
@@ -24,7 +26,7 @@ type chatInput struct {
 }
 
 func (s *Server) registerChat() {
-	op := operation("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run or answer its open request", RoleAgent, RoleApprover)
+	op := operation("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run or answer its open request", authn.RoleAgent, authn.RoleApprover)
 	op.MaxBodyBytes = s.config.Limits.Body
 	op.Description = "A body with a resumeId answers and needs the role approver. A body without one starts a run and needs the role agent. Both are idempotent.\n\n" +
 		"resumeValue answers the only open interrupt. An approval, a gate or an effect in doubt is answered only if the body names it, with interruptId or shown: " +
@@ -33,7 +35,7 @@ func (s *Server) registerChat() {
 		"interrupt (once for each open interrupt), and finally outcome, or problem. Losing the connection changes nothing: send the same request again, or follow the run's events."
 	op.Responses = s.outcomeResponses()
 	op.Responses["200"].Content = maps.Clone(op.Responses["200"].Content)
-	op.Responses["200"].Content[eventStream] = s.streamSchema()
+	op.Responses["200"].Content[stream.MediaType] = s.streamSchema()
 	huma.Register(s.api, op, s.chat)
 }
 
@@ -51,14 +53,14 @@ func (s *Server) chat(ctx context.Context, in *chatInput) (*outcomeOutput, error
 // parseChat converts the body to an executor request.
 func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequest, error) {
 	b, me := in.Body, principalOf(ctx)
-	request := executor.RunRequest{Account: me.Account, StateKey: b.StateKey, Actor: me.ID, Kind: me.actorKind(), Via: me.Auth.via(), Auth: me.Auth.Strength}
+	request := executor.RunRequest{Account: me.Account, StateKey: b.StateKey, Actor: me.ID, Kind: me.ActorKind(), Via: me.Auth.Via(), Auth: me.Auth.Strength}
 	wait, err := parsePrefer(in.Prefer)
 	if err != nil {
 		return request, err
 	}
 	request.Wait = wait
 	if b.ResumeID == "" {
-		if !me.Has(RoleAgent) {
+		if !me.Has(authn.RoleAgent) {
 			return request, problem("forbidden", "a start needs the role agent")
 		}
 		if b.GraphID == "" || b.ResumeValue != nil || b.ResumeTargets != nil || b.Shown != nil || b.InterruptID != "" {
@@ -71,7 +73,7 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 		applyIdempotencyKey(&request, in.IdempotencyKey)
 		return request, s.admitStart(ctx, request)
 	}
-	if !me.Has(RoleApprover) {
+	if !me.Has(authn.RoleApprover) {
 		if len(b.ResumeTargets) > 0 { // one audit record is enough
 			s.recordForbidden(ctx, slices.Min(slices.Collect(maps.Keys(b.ResumeTargets))), actionDecide)
 		}
@@ -136,7 +138,7 @@ const maxWaitSeconds = 60
 func wantsStream(accept string) bool {
 	for kind := range strings.SplitSeq(accept, ",") {
 		kind, parameters, _ := strings.Cut(kind, ";")
-		if strings.EqualFold(strings.TrimSpace(kind), eventStream) && !hasZeroQuality(parameters) {
+		if strings.EqualFold(strings.TrimSpace(kind), stream.MediaType) && !hasZeroQuality(parameters) {
 			return true
 		}
 	}

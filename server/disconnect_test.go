@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 // Clients disconnect all the time, also during authentication. Each used to be an error in the log
 // and in an alerting metric.
 func TestLog_ClientDisconnectIsNotAnAuthenticationError(t *testing.T) {
 	s := open(t, func(c *server.Config) {
-		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) { return server.Principal{}, r.Context().Err() })
+		c.Auth = authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) { return authn.Principal{}, r.Context().Err() })
 	})
 	gone, hangUp := context.WithCancel(t.Context())
 	hangUp()

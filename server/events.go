@@ -14,6 +14,8 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/stream"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -31,16 +33,13 @@ type eventsInput struct {
 }
 
 func (s *Server) registerEvents() {
-	op := operation("run-events", http.MethodGet, api.Prefix+"/runs/{stateKey}/events", "Stream the events of a run (server-sent events)", RoleAgent, RoleApprover, RoleAuditor)
+	op := operation("run-events", http.MethodGet, api.Prefix+"/runs/{stateKey}/events", "Stream the events of a run (server-sent events)", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor)
 	op.Description = "Last-Event-ID resumes after an event of the run. After an event of an earlier run with the same state key, all events of this run are sent. When the run waits or ends, the event outcome carries its outcome; after the end of the run the stream closes. " +
 		"The events step and token have no id: they are sent live, not stored, and only for runs that this replica executes; a slow client misses some. " +
 		"Comments keep the connection alive. A client that does not read is disconnected and can resume with Last-Event-ID."
-	op.Responses = map[string]*huma.Response{"200": {Description: "The event stream.", Content: map[string]*huma.MediaType{eventStream: s.streamSchema()}}}
+	op.Responses = map[string]*huma.Response{"200": {Description: "The event stream.", Content: map[string]*huma.MediaType{stream.MediaType: s.streamSchema()}}}
 	huma.Register(s.api, op, s.events)
 }
-
-// eventStream is the media type of event streams.
-const eventStream = "text/event-stream"
 
 // streamSchema describes an event stream. The event data schemas are listed in the description,
 // because OpenAPI 3.1 cannot express them.
@@ -66,7 +65,7 @@ func (s *Server) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	t := &stream{Server: s, me: principalOf(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active()}
+	t := &runStream{Server: s, me: principalOf(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active()}
 	t.atRest = t.ended || view.Status == store.StatusWaiting
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
 		s.stream(hctx, t.follow)
@@ -74,11 +73,11 @@ func (s *Server) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 }
 
 // follow streams a run until it ends.
-func (t *stream) follow(ctx context.Context, out *sse) {
+func (t *runStream) follow(ctx context.Context, out *stream.Writer) {
 	var stop func()
 	t.progress, stop = t.config.Executor.WatchProgress(t.account, t.stateKey)
 	defer stop()
-	if t.out = out; out.comment("hello") == nil {
+	if t.out = out; out.Comment("hello") == nil {
 		t.serve(ctx)
 	}
 }
@@ -104,7 +103,7 @@ const maxChatStream = 24 * time.Hour
 // chatStream starts or resumes a run and streams its events. Errors of the request are returned
 // before the stream starts.
 func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, last string) (*outcomeOutput, error) {
-	t := &stream{Server: s, me: principalOf(ctx), account: request.Account, stateKey: request.StateKey}
+	t := &runStream{Server: s, me: principalOf(ctx), account: request.Account, stateKey: request.StateKey}
 	var err error
 	if last == "" && request.ResumeID != "" { // skip the events before this answer
 		if last, err = s.newestEvent(ctx, request.Account, request.StateKey); err != nil {
@@ -133,9 +132,9 @@ func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, la
 		request.Wait = maxChatStream
 	}
 	return &outcomeOutput{Body: func(hctx huma.Context) {
-		s.stream(hctx, func(ctx context.Context, out *sse) {
+		s.stream(hctx, func(ctx context.Context, out *stream.Writer) {
 			defer stop()
-			if t.out = out; out.event("", api.EventRun, api.Pending{RunID: t.run, StateKey: t.stateKey}) == nil {
+			if t.out = out; out.Event("", api.EventRun, api.Pending{RunID: t.run, StateKey: t.stateKey}) == nil {
 				t.chat(ctx, request, outcome)
 			}
 		})
@@ -143,7 +142,7 @@ func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, la
 }
 
 // chat streams a run until its outcome is known.
-func (t *stream) chat(ctx context.Context, request executor.RunRequest, known fermata.Outcome) {
+func (t *runStream) chat(ctx context.Context, request executor.RunRequest, known fermata.Outcome) {
 	results := make(chan chatResult, 1)
 	t.result = results
 	if known != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/policy/grant"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 type createGrantInput struct {
@@ -32,16 +33,16 @@ type grantInput struct {
 }
 
 func (s *Server) registerGrants() {
-	create := operation("create-grant", http.MethodPost, api.Prefix+"/requests/{id}/grant", "Create a bounded grant from your approval", RoleApprover)
+	create := operation("create-grant", http.MethodPost, api.Prefix+"/requests/{id}/grant", "Create a bounded grant from your approval", authn.RoleApprover)
 	create.Metadata[actionMetadata] = executor.ActCreateGrant
 	huma.Register(s.api, create, s.createGrant)
-	huma.Register(s.api, operation("list-grants", http.MethodGet, api.Prefix+"/grants", "List grants", RoleApprover, RoleAuditor), s.listGrants)
-	huma.Register(s.api, operation("revoke-grant", http.MethodPost, api.Prefix+"/grants/{id}/revoke", "Revoke a grant", RoleApprover), s.revokeGrant)
+	huma.Register(s.api, operation("list-grants", http.MethodGet, api.Prefix+"/grants", "List grants", authn.RoleApprover, authn.RoleAuditor), s.listGrants)
+	huma.Register(s.api, operation("revoke-grant", http.MethodPost, api.Prefix+"/grants/{id}/revoke", "Revoke a grant", authn.RoleApprover), s.revokeGrant)
 }
 
 func (s *Server) createGrant(ctx context.Context, in *createGrantInput) (*grantOutput, error) {
 	me := principalOf(ctx)
-	terms := executor.GrantRequest{By: me.ID, Via: me.Auth.via(), Auth: me.Auth.Strength, TTL: time.Duration(in.Body.Seconds) * time.Second, MaxUses: in.Body.Uses}
+	terms := executor.GrantRequest{By: me.ID, Via: me.Auth.Via(), Auth: me.Auth.Strength, TTL: time.Duration(in.Body.Seconds) * time.Second, MaxUses: in.Body.Uses}
 	if in.IdempotencyKey != "" {
 		terms.Idempotency = idempotencyKeyFor(in.IdempotencyKey, string(executor.ActCreateGrant), in.Body)
 	}
@@ -96,7 +97,7 @@ func (s *Server) listGrants(ctx context.Context, _ *struct{}) (*grantsOutput, er
 
 func (s *Server) revokeGrant(ctx context.Context, in *grantInput) (*struct{}, error) {
 	me := principalOf(ctx)
-	if err := s.config.Executor.RevokeGrant(ctx, me.Account, in.ID, me.from()); err != nil {
+	if err := s.config.Executor.RevokeGrant(ctx, me.Account, in.ID, me.From()); err != nil {
 		return nil, problemOf(err)
 	}
 	return nil, nil

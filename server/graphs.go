@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 type graphInput struct {
@@ -44,7 +45,7 @@ func (s *Server) getRunGraph(ctx context.Context, in *keyInput) (*graphOutput, e
 }
 
 func (s *Server) registerGraphs() {
-	all := []Role{RoleAgent, RoleApprover, RoleAuditor}
+	all := []authn.Role{authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor}
 	huma.Register(s.api, operation("list-graphs", http.MethodGet, api.Prefix+"/graphs", "List the graphs and agents", all...), func(context.Context, *struct{}) (*pageOutput[api.Graph], error) {
 		out := &pageOutput[api.Graph]{Body: api.Page[api.Graph]{Items: []api.Graph{}}}
 		graphs := s.config.Executor.Graphs()

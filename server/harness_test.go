@@ -27,6 +27,7 @@ import (
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -105,13 +106,13 @@ func clerkAgent(t *testing.T) inproc.Graph {
 }
 
 // testTokens are the tokens of these tests: role@account.
-var testTokens = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+var testTokens = authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	role, account, good := strings.Cut(token, "@")
 	if !ok || !good {
-		return server.Principal{}, server.ErrUnauthenticated
+		return authn.Principal{}, authn.ErrUnauthenticated
 	}
-	return server.Principal{Account: account, ID: role, Roles: []server.Role{server.Role(role)}}, nil
+	return authn.Principal{Account: account, ID: role, Roles: []authn.Role{authn.Role(role)}}, nil
 })
 
 // site is a running server. All its responses are validated against its OpenAPI document, and its

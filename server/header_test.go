@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 // A quality of 0 excludes a type (RFC 9110, 12.4.2). It used to count as a preference.
@@ -79,32 +80,32 @@ func TestSignOut_CrossOriginIsRejected(t *testing.T) {
 
 // switchableAuth authenticates with a result that can be changed.
 type switchableAuth struct {
-	now   atomic.Pointer[func() (server.Principal, error)]
+	now   atomic.Pointer[func() (authn.Principal, error)]
 	calls atomic.Int32
 }
 
-func (c *switchableAuth) set(f func() (server.Principal, error)) { c.now.Store(&f) }
+func (c *switchableAuth) set(f func() (authn.Principal, error)) { c.now.Store(&f) }
 
-func (c *switchableAuth) Authenticate(*http.Request) (server.Principal, error) {
+func (c *switchableAuth) Authenticate(*http.Request) (authn.Principal, error) {
 	c.calls.Add(1)
 	return (*c.now.Load())()
 }
 
 // A custom authenticator may know that a principal has lost a role, or has another account.
 func TestStream_EndsWhenPrincipalChanges(t *testing.T) {
-	reader := func(account string, roles ...server.Role) func() (server.Principal, error) {
-		return func() (server.Principal, error) {
-			return server.Principal{Account: account, ID: "ann", Roles: roles}, nil
+	reader := func(account string, roles ...authn.Role) func() (authn.Principal, error) {
+		return func() (authn.Principal, error) {
+			return authn.Principal{Account: account, ID: "ann", Roles: roles}, nil
 		}
 	}
-	for name, then := range map[string]func() (server.Principal, error){
+	for name, then := range map[string]func() (authn.Principal, error){
 		"without a reading role":          reader("acme"),
-		"of another account":              reader("globex", server.RoleAuditor),
-		"unauthenticated now":             func() (server.Principal, error) { return server.Principal{}, server.ErrUnauthenticated },
+		"of another account":              reader("globex", authn.RoleAuditor),
+		"unauthenticated now":             func() (authn.Principal, error) { return authn.Principal{}, authn.ErrUnauthenticated },
 		"unauthenticated after a failure": panicsOnce(),
 	} {
 		auth := new(switchableAuth)
-		auth.set(reader("acme", server.RoleAdmin))
+		auth.set(reader("acme", authn.RoleAdmin))
 		s := open(t, func(c *server.Config) { c.Auth, c.Limits.AuthRecheck = auth, time.Millisecond })
 		s.chat("", startDemo)
 		// the run waits: a stream that does not end would stay open
@@ -135,15 +136,15 @@ func TestStream_EndsWhenPrincipalChanges(t *testing.T) {
 
 // panicsOnce is an authenticator that fails, then panics, and then rejects. Between two checks
 // there is no other recover.
-func panicsOnce() func() (server.Principal, error) {
+func panicsOnce() func() (authn.Principal, error) {
 	var calls atomic.Int32
-	return func() (server.Principal, error) {
+	return func() (authn.Principal, error) {
 		switch calls.Add(1) {
 		case 1:
-			return server.Principal{}, errors.New("no answer")
+			return authn.Principal{}, errors.New("no answer")
 		case 2:
 			panic("bug in the embedding program")
 		}
-		return server.Principal{}, server.ErrUnauthenticated
+		return authn.Principal{}, authn.ErrUnauthenticated
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 const (
@@ -63,7 +64,7 @@ func (s *Server) registerHealth() {
 	huma.Register(s.api, operation("readyz", http.MethodGet, "/readyz", "Report whether the server can serve: the store is reachable and writable, and the server is not shutting down"), func(ctx context.Context, _ *struct{}) (*struct{ Body api.Health }, error) {
 		if err := ready.ready(ctx); err != nil {
 			s.logUnready(err)
-			return nil, overloaded("not ready")
+			return nil, problems.Overloaded("not ready")
 		}
 		return ok(), nil
 	})
@@ -76,7 +77,7 @@ const unreadyLogInterval = time.Minute
 // logUnready logs why the server is not ready. A shutdown is logged elsewhere, and a disconnected
 // probe says nothing about readiness.
 func (s *Server) logUnready(err error) {
-	if !errors.Is(err, executor.ErrClosed) && !errors.Is(err, context.Canceled) && s.unreadyLog.due(time.Now(), unreadyLogInterval) {
+	if !errors.Is(err, executor.ErrClosed) && !errors.Is(err, context.Canceled) && s.unreadyLog.Due(time.Now(), unreadyLogInterval) {
 		s.config.Log.Error("not ready", "err", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 const idleSlots = 8
@@ -262,7 +263,7 @@ func TestIdleConns_CancelledRequestBecomesIdle(t *testing.T) {
 				}
 			}
 			s := open(t, func(c *server.Config) {
-				c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+				c.Auth = authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) {
 					hold("during authentication")
 					return testTokens.Authenticate(r)
 				})

@@ -2,10 +2,11 @@ package server
 
 import (
 	"cmp"
-	"github.com/fermata-go/fermata/server/internal/admission"
 	"net/http"
 	"runtime"
 	"time"
+
+	"github.com/fermata-go/fermata/server/internal/admission"
 )
 
 // Limits bounds what callers may use. InFlight, Concurrency and Streams are shared between

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -82,7 +83,7 @@ func TestLimits_Concurrency(t *testing.T) {
 	s := openWith(t, func(c *server.Config) {
 		c.Limits.Concurrency = 1
 		inner := c.Auth
-		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+		c.Auth = authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) {
 			asked <- struct{}{}
 			<-let
 			return inner.Authenticate(r)
@@ -141,7 +142,7 @@ func TestLimits_BusyAccountDoesNotBlockOthers(t *testing.T) {
 			s := openWith(t, func(c *server.Config) {
 				change(&c.Limits)
 				inner := c.Auth
-				c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+				c.Auth = authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) {
 					p, err := inner.Authenticate(r)
 					if p.Account == "noisy" {
 						asked <- struct{}{}
@@ -195,10 +196,10 @@ func TestLimits_AnonymousRequestsDoNotBlockAccounts(t *testing.T) {
 	s := openWith(t, func(c *server.Config) {
 		c.Limits.Concurrency = 2
 		inner := c.Auth
-		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+		c.Auth = authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) {
 			p, err := inner.Authenticate(r)
 			if p.Account == "acme" && p.ID == "agent" && revoked.Load() {
-				err = server.ErrUnauthenticated
+				err = authn.ErrUnauthenticated
 			}
 			if err != nil && r.Method == http.MethodPost {
 				asked <- struct{}{}
@@ -245,7 +246,7 @@ func TestLimits_AnonymousRequestsDoNotBlockAccounts(t *testing.T) {
 func TestLimits_AuthenticatorPanicReleasesPermits(t *testing.T) {
 	s := open(t, func(c *server.Config) {
 		c.Limits.InFlight, c.Limits.Streams = 2, 2
-		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+		c.Auth = authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) {
 			if r.Header.Get("Authorization") == "Bearer boom" {
 				panic("boom")
 			}

@@ -12,17 +12,18 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 // masks reports whether sensitive values of a request are masked for a caller. The agent that asked
 // knows them.
-func masks(me Principal, doc *desk.Request) bool {
-	return doc != nil && len(doc.Requirement.Sensitive) > 0 && !doc.IsAskedBy(me.viewer())
+func masks(me authn.Principal, doc *desk.Request) bool {
+	return doc != nil && len(doc.Requirement.Sensitive) > 0 && !doc.IsAskedBy(me.Viewer())
 }
 
 // masked returns a request without its sensitive values. Of a request whose document cannot be
 // decrypted it is unknown what is sensitive.
-func masked(me Principal, q executor.RequestView, r api.Request) api.Request {
+func masked(me authn.Principal, q executor.RequestView, r api.Request) api.Request {
 	if q.Unreadable && q.Request == nil {
 		r.Data = nil
 		if r.Decision != nil {
@@ -70,7 +71,7 @@ func maskConstraints(args json.RawMessage, sensitive []string) json.RawMessage {
 }
 
 func (s *Server) registerReveal() {
-	op := operation("reveal-request", http.MethodPost, requestPath+"/reveal", "Show the masked values of a request; the audit log records it", RoleApprover, RoleAuditor)
+	op := operation("reveal-request", http.MethodPost, requestPath+"/reveal", "Show the masked values of a request; the audit log records it", authn.RoleApprover, authn.RoleAuditor)
 	op.Description = "Returns the request with its sensitive values. An approver must be able to decide the request. The audit line names the caller and the JSON pointers of the values, and is written before they are returned."
 	op.Metadata[actionMetadata] = executor.ActReveal
 	huma.Register(s.api, op, s.reveal)
@@ -78,7 +79,7 @@ func (s *Server) registerReveal() {
 
 func (s *Server) reveal(ctx context.Context, in *requestInput) (*requestOutput, error) {
 	me := principalOf(ctx)
-	q, err := s.config.Executor.Reveal(ctx, me.Account, in.ID, me.from(), me.Has(RoleAuditor))
+	q, err := s.config.Executor.Reveal(ctx, me.Account, in.ID, me.From(), me.Has(authn.RoleAuditor))
 	if err != nil {
 		return nil, problemOf(err)
 	}

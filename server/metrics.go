@@ -1,7 +1,6 @@
 package server
 
 import (
-	"github.com/fermata-go/fermata/server/internal/admission"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/internal/admission"
 	"github.com/fermata-go/fermata/store"
 )
 

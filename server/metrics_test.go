@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 // busySite has served some of everything.
@@ -97,7 +98,7 @@ func TestMetrics_CountParkedRunsPanicsAndExtraCollectors(t *testing.T) {
 	s := openWith(t, func(c *server.Config) {
 		c.Collectors = []prometheus.Collector{deliveries}
 		c.PolicyStatus = func() server.PolicyStatus { return server.PolicyStatus{Rejected: true} }
-		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+		c.Auth = authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) {
 			if r.Header.Get("Authorization") == "Bearer panic" {
 				panic(canary)
 			}

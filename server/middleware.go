@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"github.com/fermata-go/fermata/server/internal/admission"
 	"io"
 	"maps"
 	"net"
@@ -17,6 +15,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/admission"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // middleware wraps every request. It counts requests, recovers from panics, and applies limits and
@@ -42,8 +43,8 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		leave, p := s.admit(&r)
 		if p != nil {
 			s.metrics.countRejected(p.Code)
-			s.metrics.countLimited(p.limit)
-			writeProblem(seen, p)
+			s.metrics.countLimited(p.Limit)
+			problems.Write(seen, p)
 			return
 		}
 		defer leave()
@@ -64,7 +65,7 @@ func (s *Server) recoverPanic(seen *statusWriter, r *http.Request) {
 	s.metrics.errors.WithLabelValues("panic").Inc()
 	s.config.Log.Error("handler panicked", "path", r.Pattern, "stack", string(debug.Stack()))
 	if seen.status == 0 {
-		writeProblem(seen, problem("internal", "internal error"))
+		problems.Write(seen, problem("internal", "internal error"))
 	}
 }
 
@@ -99,7 +100,7 @@ func (s *Server) admit(r **http.Request) (leave func(), p *Problem) {
 	if p == nil && principal != nil {
 		if delay := s.limits.RetryAfter(principal.Account, principal.ID); delay > 0 {
 			p = problem("rate_limited", "the limit is %d requests at once and %g per second", s.config.Limits.Burst, s.config.Limits.Rate)
-			p.retryAfter, p.limit = delay, "rate"
+			p.RetryAfter, p.Limit = delay, "rate"
 		}
 		admission.TrackedConnFrom((*r).Context()).MarkKnown()
 		*r = (*r).WithContext(context.WithValue((*r).Context(), principalKey{}, *principal))
@@ -109,12 +110,6 @@ func (s *Server) admit(r **http.Request) (leave func(), p *Problem) {
 	}
 	in = true
 	return at.release, nil
-}
-
-func overloaded(detail string) *Problem {
-	p := problem("unavailable", "%s", detail)
-	p.retryAfter = time.Second
-	return p
 }
 
 // permits holds what a request has acquired: a slot, and a scheduler permit if it does work.
@@ -186,8 +181,8 @@ func (s *Server) acquireSlot(r *http.Request, account string) (at permits, p *Pr
 }
 
 func limitReached(limit, detail string) *Problem {
-	p := overloaded(detail)
-	p.limit = limit
+	p := problems.Overloaded(detail)
+	p.Limit = limit
 	return p
 }
 
@@ -222,7 +217,7 @@ func (s *Server) validateRequest(r *http.Request) *Problem {
 	}
 	if r.ContentLength > s.config.Limits.Body {
 		p := problem("too_large", "the request body is limited to %d bytes", s.config.Limits.Body)
-		p.limit = "body"
+		p.Limit = "body"
 		return p
 	}
 	if r.ContentLength == 0 || r.Method == http.MethodGet {
@@ -269,28 +264,28 @@ func rejectAmbiguous(r *http.Request) *Problem {
 
 // authenticate identifies the caller. Operations decide whether authentication is required, but a
 // token that is sent must be valid.
-func (s *Server) authenticate(r *http.Request) (*Principal, *Problem) {
+func (s *Server) authenticate(r *http.Request) (*authn.Principal, *Problem) {
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
 		return nil, nil
 	}
 	principal, err := s.identify(r)
 	switch {
-	case errors.Is(err, errCrossOrigin):
+	case errors.Is(err, authn.ErrCrossOrigin):
 		return nil, problem("forbidden", "the session is valid only for requests from pages of this server")
-	case errors.Is(err, ErrUnauthenticated):
+	case errors.Is(err, authn.ErrUnauthenticated):
 		return nil, problem("unauthenticated", "send a valid token")
 	// not logged: anonymous clients can cause it at will
-	case errors.Is(err, errProviderRateLimited):
-		return nil, overloaded("authentication is temporarily unavailable")
+	case errors.Is(err, authn.ErrProviderRateLimited):
+		return nil, problems.Overloaded("authentication is temporarily unavailable")
 	// the client disconnected; this is not an error
 	case err != nil && errors.Is(r.Context().Err(), context.Canceled):
-		return nil, overloaded("authentication is temporarily unavailable")
+		return nil, problems.Overloaded("authentication is temporarily unavailable")
 	case err != nil:
 		s.metrics.errors.WithLabelValues("authentication").Inc()
 		if left, ok := s.authLog.Allow(); ok {
 			s.config.Log.Error("authentication failed", "err", err, "suppressed", left)
 		}
-		return nil, overloaded("authentication is temporarily unavailable")
+		return nil, problems.Overloaded("authentication is temporarily unavailable")
 	}
 	return &principal, nil
 }
@@ -339,14 +334,6 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	}
 	// or its chunked encoding is invalid
 	return n, problem("bad_request", "the request body ends early")
-}
-
-// writeProblem writes a problem response outside of the operations.
-func writeProblem(w http.ResponseWriter, p *Problem) {
-	maps.Copy(w.Header(), p.GetHeaders())
-	w.Header().Set("Content-Type", p.ContentType(""))
-	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // a disconnected client does not read it
 }
 
 // statusWriter records the status, and disconnects clients that do not read.

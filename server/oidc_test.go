@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/internal/oidctest"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 // forAPI are the claims of a bearer token for the API.
@@ -75,7 +76,7 @@ func TestTokens_ProviderDownReturns503(t *testing.T) {
 	if got := p.me(token); got.status != 503 {
 		t.Errorf("its validity is unknown, and yet: %+v", got)
 	}
-	if got := p.me(p.key("acme", server.RoleAgent)); got.status != 200 {
+	if got := p.me(p.key("acme", authn.RoleAgent)); got.status != 200 {
 		t.Errorf("a key: %+v", got)
 	}
 	p.idp.Break(false)
@@ -138,24 +139,24 @@ func TestTokens_UnknownKeysDoNotFloodTheProvider(t *testing.T) {
 
 func TestNew_InvalidSignInIsAnError(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
-	for want, change := range map[string]func(*server.SignIn){
-		"Credentials and a Sealer":                     func(s *server.SignIn) { s.Sealer = nil },
-		"needs Credentials":                            func(s *server.SignIn) { s.Credentials = nil },
-		"cannot be negative":                           func(s *server.SignIn) { s.Lifetime = -1 },
-		"SignIn.Idle":                                  func(s *server.SignIn) { s.IdleTimeout = -1 },
-		"an Issuer and a ClientID":                     func(s *server.SignIn) { s.OIDC.Issuer = "" },
-		"and a ClientID":                               func(s *server.SignIn) { s.OIDC.ClientID = "" },
-		"OIDC.Issuer must use https":                   func(s *server.SignIn) { s.OIDC.Issuer = "http://idp.example" },
-		"OIDC.Issuer is not a valid URL":               func(s *server.SignIn) { s.OIDC.Issuer = "idp" },
-		"OIDC.RedirectURL must use https":              func(s *server.SignIn) { s.OIDC.RedirectURL = "http://fermata.example/signin/callback" },
-		"OIDC.RedirectURL is not a valid URL":          func(s *server.SignIn) { s.OIDC.RedirectURL = "" },
-		"must be /signin/callback":                     func(s *server.SignIn) { s.OIDC.RedirectURL = "https://fermata.example/callback" },
-		"either an Account or an AccountClaim":         func(s *server.SignIn) { s.OIDC.AccountClaim = "" },
-		"needs either":                                 func(s *server.SignIn) { s.OIDC.Account = "acme" },
-		"no sign-in could succeed":                     func(s *server.SignIn) { s.OIDC.Roles = nil },
-		`group "cooks" has unknown role "king"`:        func(s *server.SignIn) { s.OIDC.Roles = map[string][]server.Role{"cooks": {"king"}} },
-		`acr "gold" has unknown strength "token"`:      func(s *server.SignIn) { s.OIDC.ACR = map[string]desk.Auth{"gold": desk.AuthToken} },
-		"OIDC.Audience must differ from OIDC.ClientID": func(s *server.SignIn) { s.OIDC.Audience = s.OIDC.ClientID },
+	for want, change := range map[string]func(*authn.SignIn){
+		"Credentials and a Sealer":                     func(s *authn.SignIn) { s.Sealer = nil },
+		"needs Credentials":                            func(s *authn.SignIn) { s.Credentials = nil },
+		"cannot be negative":                           func(s *authn.SignIn) { s.Lifetime = -1 },
+		"SignIn.Idle":                                  func(s *authn.SignIn) { s.IdleTimeout = -1 },
+		"an Issuer and a ClientID":                     func(s *authn.SignIn) { s.OIDC.Issuer = "" },
+		"and a ClientID":                               func(s *authn.SignIn) { s.OIDC.ClientID = "" },
+		"OIDC.Issuer must use https":                   func(s *authn.SignIn) { s.OIDC.Issuer = "http://idp.example" },
+		"OIDC.Issuer is not a valid URL":               func(s *authn.SignIn) { s.OIDC.Issuer = "idp" },
+		"OIDC.RedirectURL must use https":              func(s *authn.SignIn) { s.OIDC.RedirectURL = "http://fermata.example/signin/callback" },
+		"OIDC.RedirectURL is not a valid URL":          func(s *authn.SignIn) { s.OIDC.RedirectURL = "" },
+		"must be /signin/callback":                     func(s *authn.SignIn) { s.OIDC.RedirectURL = "https://fermata.example/callback" },
+		"either an Account or an AccountClaim":         func(s *authn.SignIn) { s.OIDC.AccountClaim = "" },
+		"needs either":                                 func(s *authn.SignIn) { s.OIDC.Account = "acme" },
+		"no sign-in could succeed":                     func(s *authn.SignIn) { s.OIDC.Roles = nil },
+		`group "cooks" has unknown role "king"`:        func(s *authn.SignIn) { s.OIDC.Roles = map[string][]authn.Role{"cooks": {"king"}} },
+		`acr "gold" has unknown strength "token"`:      func(s *authn.SignIn) { s.OIDC.ACR = map[string]desk.Auth{"gold": desk.AuthToken} },
+		"OIDC.Audience must differ from OIDC.ClientID": func(s *authn.SignIn) { s.OIDC.Audience = s.OIDC.ClientID },
 	} {
 		config, signIn, oidc := p.config, *p.config.SignIn, *p.config.SignIn.OIDC
 		signIn.OIDC = &oidc
@@ -182,7 +183,7 @@ func TestI7_SignInSecretsDoNotLeak(t *testing.T) {
 	_, code, _ := strings.Cut(callback, "code=")
 	secrets["the code"], _, _ = strings.Cut(code, "&")
 	secrets["the session"] = b.session().Value
-	key := p.key("acme", server.RoleAdmin)
+	key := p.key("acme", authn.RoleAdmin)
 	secrets["a key"], secrets["a token"] = key, p.idp.Token(forAPI("agents"))
 	link, err := p.server.DevLink(p.listener.Listener.Addr(), devPrincipal, "/")
 	if err != nil {
@@ -252,7 +253,7 @@ func TestStrength_FollowsProviderClaims(t *testing.T) {
 	}
 	weak := forAPI("agents")
 	weak["amr"] = "hwk" // sent as a bearer token now
-	for name, got := range map[string]answer{"a key": p.me(p.key("acme", server.RoleAgent)), "a token": p.me(p.idp.Token(weak))} {
+	for name, got := range map[string]answer{"a key": p.me(p.key("acme", authn.RoleAgent)), "a token": p.me(p.idp.Token(weak))} {
 		if got.field("strength") != string(desk.AuthToken) {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -21,7 +22,7 @@ const (
 // requestPage reads a page of the requests that the caller may see, and returns how many belong to
 // it. If there are more, the list has one extra element. Hidden requests leave no gap: the page is
 // filled from those that follow.
-func (s *Server) requestPage(ctx context.Context, me Principal, filter store.InboxFilter, limit int) (list []executor.RequestView, size int, err error) {
+func (s *Server) requestPage(ctx context.Context, me authn.Principal, filter store.InboxFilter, limit int) (list []executor.RequestView, size int, err error) {
 	bytes := 0
 	for len(list) <= limit {
 		filter.Limit = min(limit+1-len(list), requestBatch)
@@ -57,7 +58,7 @@ func requestPlace(q executor.RequestView) store.InboxPosition {
 
 // answerPage reads a page of the answers that the caller may see, after a cursor, and returns the
 // next cursor.
-func (s *Server) answerPage(ctx context.Context, me Principal, cursor string, limit int) (list []executor.SettledRequest, next string, err error) {
+func (s *Server) answerPage(ctx context.Context, me authn.Principal, cursor string, limit int) (list []executor.SettledRequest, next string, err error) {
 	bytes := 0
 	for left := cmp.Or(limit, maxPage); left > 0 && bytes < maxPageBytes; left -= answerBatch {
 		part, next, err := s.config.Executor.ListSettled(ctx, me.Account, cursor, min(left, answerBatch))

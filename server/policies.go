@@ -15,14 +15,15 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/policy/replay"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 func (s *Server) registerPolicies() {
 	const path = api.Prefix + "/policies"
-	huma.Register(s.api, operation("get-policy", http.MethodGet, path, "Get the policy rules in force", RoleApprover, RoleAuditor), s.policies)
-	huma.Register(s.api, operation("get-policy-text", http.MethodGet, path+"/{digest}", "Get the text of a policy: the one in force, or one that decided an action of the account", RoleApprover, RoleAuditor), s.policyText)
-	huma.Register(s.api, operation("explain-policy", http.MethodPost, path+"/explain", "Explain what the policy decides for an action", RoleApprover, RoleAuditor), s.explainPolicy)
-	huma.Register(s.api, operation("replay-policy", http.MethodPost, path+"/replay", "Replay past rulings with other rules", RoleAuditor), s.replayPolicy)
+	huma.Register(s.api, operation("get-policy", http.MethodGet, path, "Get the policy rules in force", authn.RoleApprover, authn.RoleAuditor), s.policies)
+	huma.Register(s.api, operation("get-policy-text", http.MethodGet, path+"/{digest}", "Get the text of a policy: the one in force, or one that decided an action of the account", authn.RoleApprover, authn.RoleAuditor), s.policyText)
+	huma.Register(s.api, operation("explain-policy", http.MethodPost, path+"/explain", "Explain what the policy decides for an action", authn.RoleApprover, authn.RoleAuditor), s.explainPolicy)
+	huma.Register(s.api, operation("replay-policy", http.MethodPost, path+"/replay", "Replay past rulings with other rules", authn.RoleAuditor), s.replayPolicy)
 }
 
 type policyOutput struct{ Body api.Policy }

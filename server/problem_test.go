@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 // The documented table is generated from the code.
@@ -146,11 +147,11 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			return s.call("approver@acme", "GET", "/api/v1/requests/"+first(s), "")
 		}},
 		"internal": {with(func(c *server.Config) {
-			c.Auth = server.AuthenticatorFunc(func(*http.Request) (server.Principal, error) { panic(canary) })
+			c.Auth = authn.AuthenticatorFunc(func(*http.Request) (authn.Principal, error) { panic(canary) })
 		}), func(s *site) answer { return s.chat("agent@acme", startDemo) }},
 		"unavailable": {with(func(c *server.Config) {
-			c.Auth = server.AuthenticatorFunc(func(*http.Request) (server.Principal, error) {
-				return server.Principal{}, errors.New("the store is down")
+			c.Auth = authn.AuthenticatorFunc(func(*http.Request) (authn.Principal, error) {
+				return authn.Principal{}, errors.New("the store is down")
 			})
 		}), func(s *site) answer { return s.chat("agent@acme", startDemo) }},
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 // generator generates requests from the OpenAPI document, and invalid ones.
@@ -236,7 +236,7 @@ func TestHostile_TenThousandRandomRequests(t *testing.T) {
 				op = all[r.IntN(len(all))]
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			request := m.request(ctx, op, string(server.Roles[r.IntN(len(server.Roles))])+"@"+account)
+			request := m.request(ctx, op, string(authn.Roles[r.IntN(len(authn.Roles))])+"@"+account)
 			got := &streamRecorder{httptest.NewRecorder(), cancel}
 			s.handler.ServeHTTP(got, request)
 			cancel()

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -21,7 +22,7 @@ import (
 const ndjson = "application/x-ndjson"
 
 // activityOf returns the activity of a request for callers who may see the request.
-func (s *Server) activityOf(doc desk.Request, me Principal) *api.Activity {
+func (s *Server) activityOf(doc desk.Request, me authn.Principal) *api.Activity {
 	activity := &api.Activity{
 		Revision: doc.Rev, State: string(doc.State), Summary: doc.Summary(time.Now()), Action: doc.Subject.Action, Risk: doc.Subject.Risk, Requester: doc.Subject.Requester,
 		Policy: doc.Subject.Policy, Rules: doc.Subject.Rules, Reason: doc.Subject.Reason, Route: doc.Route.Name, MinAuth: string(doc.Requirement.MinAuth), Verbs: []string{}, Requirements: []api.Requirement{},
@@ -107,7 +108,7 @@ type actionInput struct {
 
 // from returns the actor and the idempotency key of an action.
 func (in *actionInput) from(ctx context.Context, act string) desk.From {
-	from := principalOf(ctx).from()
+	from := principalOf(ctx).From()
 	if act == "reply" { // a reply is made for the run
 		from.Actor.Kind = desk.ActorAgent
 	}
@@ -134,10 +135,10 @@ func idempotencyKeyFor(key, act string, body any) desk.IdempotencyKey {
 // requestActions are the actions on a request other than deciding, by the last path segment.
 var requestActions = []struct {
 	name, summary string
-	roles         []Role
+	roles         []authn.Role
 	act           func(from desk.From, body api.RequestAction) desk.Command
 }{
-	{"view", "Mark the request as viewed", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
+	{"view", "Mark the request as viewed", []authn.Role{authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
 		f.Seen.Digest = b.Shown
 		view := desk.View{From: f}
 		if r := b.Rendering; r != nil {
@@ -145,21 +146,21 @@ var requestActions = []struct {
 		}
 		return view
 	}},
-	{"claim", "Claim the request", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Claim{From: f} }},
-	{"release", "Release the claim", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Release{From: f} }},
-	{"comment", "Add a comment", []Role{RoleAgent, RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Comment{From: f, Text: b.Text} }},
-	{"clarify", "Ask the requester for clarification; the request stays open", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
+	{"claim", "Claim the request", []authn.Role{authn.RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Claim{From: f} }},
+	{"release", "Release the claim", []authn.Role{authn.RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Release{From: f} }},
+	{"comment", "Add a comment", []authn.Role{authn.RoleAgent, authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Comment{From: f, Text: b.Text} }},
+	{"clarify", "Ask the requester for clarification; the request stays open", []authn.Role{authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
 		return desk.AskClarification{From: f, Question: b.Text}
 	}},
-	{"reply", "Reply to a clarification request", []Role{RoleAgent}, func(f desk.From, b api.RequestAction) desk.Command {
+	{"reply", "Reply to a clarification request", []authn.Role{authn.RoleAgent}, func(f desk.From, b api.RequestAction) desk.Command {
 		return desk.AnswerClarification{From: f, Number: b.Clarification, Answer: b.Text}
 	}},
-	{"delegate", "Delegate the decision to another person", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
+	{"delegate", "Delegate the decision to another person", []authn.Role{authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
 		return desk.Delegate{From: f, To: b.To, Reason: b.Text}
 	}},
-	{"snooze", "Snooze notifications; the deadline does not change", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Snooze{From: f, Until: untilOf(b)} }},
-	{"extend", "Extend the deadline", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Extend{From: f, Until: untilOf(b)} }},
-	{"escalate", "Escalate: run the next step of the route now", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Escalate{From: f, Reason: b.Text} }},
+	{"snooze", "Snooze notifications; the deadline does not change", []authn.Role{authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Snooze{From: f, Until: untilOf(b)} }},
+	{"extend", "Extend the deadline", []authn.Role{authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Extend{From: f, Until: untilOf(b)} }},
+	{"escalate", "Escalate: run the next step of the route now", []authn.Role{authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Escalate{From: f, Reason: b.Text} }},
 }
 
 func untilOf(b api.RequestAction) time.Time {
@@ -180,14 +181,14 @@ func (s *Server) registerRequestActions() {
 			return s.act(ctx, in.ID, a.act(in.from(ctx, a.name), in.Body))
 		})
 	}
-	abandon := operation("abandon-request", http.MethodPost, api.Prefix+"/requests/{id}/abandon", "Cancel the run that this request belongs to", RoleApprover)
+	abandon := operation("abandon-request", http.MethodPost, api.Prefix+"/requests/{id}/abandon", "Cancel the run that this request belongs to", authn.RoleApprover)
 	abandon.Metadata[actionMetadata] = desk.CommandAbandon
 	huma.Register(s.api, abandon, s.abandon)
 	s.registerReveal()
 	s.registerPolicies()
-	huma.Register(s.api, operation("list-routes", http.MethodGet, api.Prefix+"/routes", "List the notification routes", RoleApprover, RoleAuditor), s.listRoutes)
-	huma.Register(s.api, operation("analytics", http.MethodGet, api.Prefix+"/analytics", "Report decision times, counts, approvers and rules", RoleApprover, RoleAuditor), s.analytics)
-	audit := operation("read-audit", http.MethodGet, api.Prefix+"/audit", "Export the audit log of the account as stored, one record per line", RoleAuditor)
+	huma.Register(s.api, operation("list-routes", http.MethodGet, api.Prefix+"/routes", "List the notification routes", authn.RoleApprover, authn.RoleAuditor), s.listRoutes)
+	huma.Register(s.api, operation("analytics", http.MethodGet, api.Prefix+"/analytics", "Report decision times, counts, approvers and rules", authn.RoleApprover, authn.RoleAuditor), s.analytics)
+	audit := operation("read-audit", http.MethodGet, api.Prefix+"/audit", "Export the audit log of the account as stored, one record per line", authn.RoleAuditor)
 	audit.Responses = map[string]*huma.Response{"200": {
 		Description: "One JSON object per line. Changing any byte breaks the hash chain.", Content: map[string]*huma.MediaType{ndjson: {Schema: &huma.Schema{Type: "string"}}},
 	}}
@@ -250,7 +251,7 @@ func (s *Server) analytics(ctx context.Context, in *analyticsInput) (*struct{ Bo
 		return nil, problem("bad_request", "unknown time zone %q", in.Zone)
 	}
 	query := analytics.Query{Since: time.Now().AddDate(0, 0, -in.Days), Zone: zone}
-	if !me.Has(RoleAuditor) {
+	if !me.Has(authn.RoleAuditor) {
 		query.Person, query.HideRestricted = me.ID, true
 	}
 	done, err := s.heavyRead(ctx)

@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 type table struct {
@@ -41,10 +42,10 @@ rules:
 )
 
 // testPeople are approvers by name, whatever role the token has.
-var testPeople = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+var testPeople = authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) {
 	p, err := testTokens(r)
 	if err == nil && (p.ID == "bob" || p.ID == "eve") {
-		p.Roles = []server.Role{server.RoleApprover}
+		p.Roles = []authn.Role{authn.RoleApprover}
 	}
 	return p, err
 })

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -110,18 +111,18 @@ type answersInput struct {
 }
 
 func (s *Server) registerRequests() {
-	huma.Register(s.api, operation("list-requests", http.MethodGet, api.Prefix+"/requests", "List requests, oldest first", RoleApprover, RoleAuditor), s.listRequests)
-	huma.Register(s.api, operation("get-request", http.MethodGet, api.Prefix+"/requests/{id}", "Get a request", RoleAgent, RoleApprover, RoleAuditor), s.getRequest)
-	decide := operation("decide", http.MethodPost, api.Prefix+"/requests/{id}/decision", "Decide a request", RoleApprover)
+	huma.Register(s.api, operation("list-requests", http.MethodGet, api.Prefix+"/requests", "List requests, oldest first", authn.RoleApprover, authn.RoleAuditor), s.listRequests)
+	huma.Register(s.api, operation("get-request", http.MethodGet, api.Prefix+"/requests/{id}", "Get a request", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.getRequest)
+	decide := operation("decide", http.MethodPost, api.Prefix+"/requests/{id}/decision", "Decide a request", authn.RoleApprover)
 	decide.MaxBodyBytes = fermata.MaxAnswerBytes + 4096
 	decide.Responses = s.outcomeResponses()
 	decide.Metadata[actionMetadata] = actionDecide
 	huma.Register(s.api, decide, s.decide)
-	create := operation("create-request", http.MethodPost, api.Prefix+"/requests", "Create a request, from an agent in any language", RoleAgent)
+	create := operation("create-request", http.MethodPost, api.Prefix+"/requests", "Create a request, from an agent in any language", authn.RoleAgent)
 	create.MaxBodyBytes = s.config.Limits.Body
 	create.Responses = s.outcomeResponses()
 	huma.Register(s.api, create, s.createRequest)
-	huma.Register(s.api, operation("list-answers", http.MethodGet, api.Prefix+"/answers", "List answered requests, for agents that poll", RoleAgent, RoleAuditor), s.listAnswers)
+	huma.Register(s.api, operation("list-answers", http.MethodGet, api.Prefix+"/answers", "List answered requests, for agents that poll", authn.RoleAgent, authn.RoleAuditor), s.listAnswers)
 }
 
 func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*pageOutput[api.Request], error) {
@@ -178,7 +179,7 @@ func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput,
 		return nil, problemOf(err)
 	}
 	outcome, err := s.config.Executor.Decide(ctx, executor.DecideRequest{
-		Account: me.Account, ResumeID: in.Body.ResumeID, Actor: me.ID, Via: me.Auth.via(), Auth: me.Auth.Strength, Wait: wait,
+		Account: me.Account, ResumeID: in.Body.ResumeID, Actor: me.ID, Via: me.Auth.Via(), Auth: me.Auth.Strength, Wait: wait,
 		Targets: map[string]executor.Answer{in.ID: {Value: in.Body.Answer, Shown: in.Body.Shown, Rendering: in.Body.Rendering}},
 	})
 	// a vote that decides nothing yet has an outcome at once; the client wants 202
@@ -197,7 +198,7 @@ func (s *Server) createRequest(ctx context.Context, in *createRequestInput) (*ou
 	if err != nil {
 		return nil, err
 	}
-	request := executor.RunRequest{Account: me.Account, StateKey: in.Body.StateKey, Graph: externalGraph, Actor: me.ID, Kind: me.actorKind(), Via: me.Auth.via(), Auth: me.Auth.Strength, Wait: wait}
+	request := executor.RunRequest{Account: me.Account, StateKey: in.Body.StateKey, Graph: externalGraph, Actor: me.ID, Kind: me.ActorKind(), Via: me.Auth.Via(), Auth: me.Auth.Strength, Wait: wait}
 	if err := checkStateKey(request.StateKey); err != nil {
 		return nil, err
 	}

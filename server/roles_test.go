@@ -7,57 +7,57 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
 // anyone may call the route, authenticated or not.
-var anyone []server.Role
+var anyone []authn.Role
 
 // mayCall lists the allowed roles of each route, besides admins. A route that is not listed fails
 // the test.
-var mayCall = map[string][]server.Role{
-	"POST /api/v1/ai/chat":                 {server.RoleAgent, server.RoleApprover},
-	"GET /api/v1/runs":                     {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
-	"GET /api/v1/runs/{stateKey}":          {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
-	"GET /api/v1/runs/{stateKey}/events":   {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
-	"POST /api/v1/runs/{stateKey}/cancel":  {server.RoleAgent},
-	"POST /api/v1/runs/{stateKey}/receipt": {server.RoleAgent},
+var mayCall = map[string][]authn.Role{
+	"POST /api/v1/ai/chat":                 {authn.RoleAgent, authn.RoleApprover},
+	"GET /api/v1/runs":                     {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/runs/{stateKey}":          {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/runs/{stateKey}/events":   {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
+	"POST /api/v1/runs/{stateKey}/cancel":  {authn.RoleAgent},
+	"POST /api/v1/runs/{stateKey}/receipt": {authn.RoleAgent},
 	"POST /api/v1/runs/{stateKey}/retry":   {},
-	"GET /api/v1/requests":                 {server.RoleApprover, server.RoleAuditor},
-	"POST /api/v1/requests":                {server.RoleAgent},
-	"GET /api/v1/requests/{id}":            {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
-	"POST /api/v1/requests/{id}/decision":  {server.RoleApprover},
-	"POST /api/v1/requests/{id}/view":      {server.RoleApprover},
-	"POST /api/v1/requests/{id}/claim":     {server.RoleApprover},
-	"POST /api/v1/requests/{id}/release":   {server.RoleApprover},
-	"POST /api/v1/requests/{id}/comment":   {server.RoleAgent, server.RoleApprover},
-	"POST /api/v1/requests/{id}/clarify":   {server.RoleApprover},
-	"POST /api/v1/requests/{id}/reply":     {server.RoleAgent},
-	"POST /api/v1/requests/{id}/delegate":  {server.RoleApprover},
-	"POST /api/v1/requests/{id}/snooze":    {server.RoleApprover},
-	"POST /api/v1/requests/{id}/extend":    {server.RoleApprover},
-	"POST /api/v1/requests/{id}/escalate":  {server.RoleApprover},
-	"POST /api/v1/requests/{id}/abandon":   {server.RoleApprover},
-	"POST /api/v1/requests/{id}/reveal":    {server.RoleApprover, server.RoleAuditor},
-	"GET /api/v1/policies":                 {server.RoleApprover, server.RoleAuditor},
-	"GET /api/v1/policies/{digest}":        {server.RoleApprover, server.RoleAuditor},
-	"POST /api/v1/policies/explain":        {server.RoleApprover, server.RoleAuditor},
-	"POST /api/v1/policies/replay":         {server.RoleAuditor},
-	"POST /api/v1/requests/{id}/grant":     {server.RoleApprover},
-	"GET /api/v1/grants":                   {server.RoleApprover, server.RoleAuditor},
-	"POST /api/v1/grants/{id}/revoke":      {server.RoleApprover},
-	"GET /api/v1/analytics":                {server.RoleApprover, server.RoleAuditor},
-	"GET /api/v1/routes":                   {server.RoleApprover, server.RoleAuditor},
-	"GET /api/v1/audit":                    {server.RoleAuditor},
-	"GET /api/v1/audit/checkpoints":        {server.RoleAuditor},
-	"GET /api/v1/audit/findings":           {server.RoleAuditor},
-	"GET /api/v1/answers":                  {server.RoleAgent, server.RoleAuditor},
-	"GET /api/v1/graphs":                   {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
-	"GET /api/v1/graphs/{graphId}":         {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
-	"GET /api/v1/runs/{stateKey}/graph":    {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
-	"GET /api/v1/kinds":                    {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
-	"GET /api/v1/me":                       {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
+	"GET /api/v1/requests":                 {authn.RoleApprover, authn.RoleAuditor},
+	"POST /api/v1/requests":                {authn.RoleAgent},
+	"GET /api/v1/requests/{id}":            {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
+	"POST /api/v1/requests/{id}/decision":  {authn.RoleApprover},
+	"POST /api/v1/requests/{id}/view":      {authn.RoleApprover},
+	"POST /api/v1/requests/{id}/claim":     {authn.RoleApprover},
+	"POST /api/v1/requests/{id}/release":   {authn.RoleApprover},
+	"POST /api/v1/requests/{id}/comment":   {authn.RoleAgent, authn.RoleApprover},
+	"POST /api/v1/requests/{id}/clarify":   {authn.RoleApprover},
+	"POST /api/v1/requests/{id}/reply":     {authn.RoleAgent},
+	"POST /api/v1/requests/{id}/delegate":  {authn.RoleApprover},
+	"POST /api/v1/requests/{id}/snooze":    {authn.RoleApprover},
+	"POST /api/v1/requests/{id}/extend":    {authn.RoleApprover},
+	"POST /api/v1/requests/{id}/escalate":  {authn.RoleApprover},
+	"POST /api/v1/requests/{id}/abandon":   {authn.RoleApprover},
+	"POST /api/v1/requests/{id}/reveal":    {authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/policies":                 {authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/policies/{digest}":        {authn.RoleApprover, authn.RoleAuditor},
+	"POST /api/v1/policies/explain":        {authn.RoleApprover, authn.RoleAuditor},
+	"POST /api/v1/policies/replay":         {authn.RoleAuditor},
+	"POST /api/v1/requests/{id}/grant":     {authn.RoleApprover},
+	"GET /api/v1/grants":                   {authn.RoleApprover, authn.RoleAuditor},
+	"POST /api/v1/grants/{id}/revoke":      {authn.RoleApprover},
+	"GET /api/v1/analytics":                {authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/routes":                   {authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/audit":                    {authn.RoleAuditor},
+	"GET /api/v1/audit/checkpoints":        {authn.RoleAuditor},
+	"GET /api/v1/audit/findings":           {authn.RoleAuditor},
+	"GET /api/v1/answers":                  {authn.RoleAgent, authn.RoleAuditor},
+	"GET /api/v1/graphs":                   {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/graphs/{graphId}":         {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/runs/{stateKey}/graph":    {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/kinds":                    {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/me":                       {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
 	"GET /healthz":                         anyone,
 	"GET /readyz":                          anyone,
 	"GET /openapi.json":                    anyone,
@@ -77,28 +77,28 @@ var alwaysRejected = []string{"GET /signin/callback", "GET /signin/dev"}
 // A caller has a way to authenticate.
 type caller struct {
 	name string
-	role server.Role // "" if authentication must fail
+	role authn.Role // "" if authentication must fail
 	call func(method, path, body string) answer
 }
 
-func (p *signInSite) withKey(name string, role server.Role, key string) caller {
+func (p *signInSite) withKey(name string, role authn.Role, key string) caller {
 	return caller{name, role, func(method, path, body string) answer { return p.call(key, method, path, body) }}
 }
 
-func withSession(name string, role server.Role, b *browser) caller {
+func withSession(name string, role authn.Role, b *browser) caller {
 	return caller{name, role, func(method, path, body string) answer { return b.send(method, path, body) }}
 }
 
 // callers lists all kinds of callers.
 func (p *signInSite) callers() (all []caller) {
 	p.Helper()
-	for _, role := range server.Roles {
+	for _, role := range authn.Roles {
 		all = append(all, p.withKey("a key of "+string(role), role, p.key("acme", role)))
 		all = append(all, p.withKey("a token of "+string(role), role, p.idp.Token(map[string]any{"aud": "fermata-api", "sub": "bot", "tenant": "acme", "groups": string(role) + "s"})))
 		all = append(all, withSession("a session of "+string(role), role, p.signedIn(claimsFor("acme", string(role)+"s"))))
 	}
-	all = append(all, p.withKey("a key of another account", server.RoleAdmin, p.key("other", server.RoleAdmin)))
-	all = append(all, withSession("a session of another account", server.RoleAdmin, p.signedIn(claimsFor("other", "admins"))))
+	all = append(all, p.withKey("a key of another account", authn.RoleAdmin, p.key("other", authn.RoleAdmin)))
+	all = append(all, withSession("a session of another account", authn.RoleAdmin, p.signedIn(claimsFor("other", "admins"))))
 	return append(all, p.unauthenticated()...)
 }
 
@@ -110,7 +110,7 @@ func (p *signInSite) unauthenticated() []caller {
 	thief.set(out.session().Name, out.session().Value)
 	out.send("POST", "/signout", "")
 
-	ended := p.key("acme", server.RoleAdmin)
+	ended := p.key("acme", authn.RoleAdmin)
 	list, err := p.credentials().Credentials(p.Context(), "acme")
 	if err != nil {
 		p.Fatal(err)
@@ -120,7 +120,7 @@ func (p *signInSite) unauthenticated() []caller {
 			err = p.credentials().RevokeCredential(p.Context(), "acme", c.ID, store.Writes{})
 		}
 	}
-	expired, kept, err2 := server.NewKey("acme", "old", server.RoleAdmin, time.Now().Add(-time.Second))
+	expired, kept, err2 := authn.NewKey("acme", "old", authn.RoleAdmin, time.Now().Add(-time.Second))
 	if err != nil || err2 != nil || p.credentials().AddCredential(p.Context(), kept, store.Writes{}) != nil {
 		p.Fatal(err, err2)
 	}
@@ -168,7 +168,7 @@ func TestI8_EveryRouteChecksRoles(t *testing.T) {
 			if method == http.MethodPost && strings.HasPrefix(path, "/api/") {
 				body = `{}`
 			}
-			if strings.HasSuffix(path, "/chat") && c.role == server.RoleApprover {
+			if strings.HasSuffix(path, "/chat") && c.role == authn.RoleApprover {
 				body = `{"resumeId":"1"}` // starting needs another role
 			}
 			if path == "/signout" && strings.Contains(c.name, "session") {
@@ -180,7 +180,7 @@ func TestI8_EveryRouteChecksRoles(t *testing.T) {
 			case allowed == nil:
 			case c.role == "":
 				want = "unknown"
-			case c.role != server.RoleAdmin && !slices.Contains(allowed, c.role):
+			case c.role != authn.RoleAdmin && !slices.Contains(allowed, c.role):
 				want = "refused"
 			}
 			if is := map[int]string{401: "unknown", 403: "refused"}[got.status]; is != want && (is != "" || want != "let in") || got.status >= 500 {
@@ -249,10 +249,10 @@ var foreignRoutes = map[string]string{
 // An object of another account has the same response as a missing one, byte for byte.
 func TestI8_OtherAccountsAreNotVisible(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
-	p.chat(p.key("acme", server.RoleAgent), startDemo)
+	p.chat(p.key("acme", authn.RoleAgent), startDemo)
 	owner := p.signedIn(claimsFor("acme", "approvers"))
 	id := owner.get("/api/v1/requests").field("items").([]any)[0].(map[string]any)["id"].(string)
-	strangers := []caller{p.withKey("a key", server.RoleAdmin, p.key("other", server.RoleAdmin)), withSession("a session", server.RoleAdmin, p.signedIn(claimsFor("other", "admins")))}
+	strangers := []caller{p.withKey("a key", authn.RoleAdmin, p.key("other", authn.RoleAdmin)), withSession("a session", authn.RoleAdmin, p.signedIn(claimsFor("other", "admins")))}
 	for _, route := range p.server.Routes() {
 		if _, known := foreignRoutes[route]; strings.Contains(strings.TrimSuffix(route, "{$}"), "{") && !known {
 			t.Errorf("%s has an id, and is not tested", route)

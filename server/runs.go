@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -49,15 +50,15 @@ type keyInput struct {
 type runOutput struct{ Body RunView }
 
 func (s *Server) registerRuns() {
-	huma.Register(s.api, operation("list-runs", http.MethodGet, api.Prefix+"/runs", "List runs, newest first", RoleAgent, RoleApprover, RoleAuditor), s.listRuns)
-	huma.Register(s.api, operation("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "Get a run with its outcome and its requests", RoleAgent, RoleApprover, RoleAuditor), s.getRun)
-	cancel := operation("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "Cancel a run and withdraw its open requests", RoleAgent)
+	huma.Register(s.api, operation("list-runs", http.MethodGet, api.Prefix+"/runs", "List runs, newest first", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.listRuns)
+	huma.Register(s.api, operation("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "Get a run with its outcome and its requests", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.getRun)
+	cancel := operation("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "Cancel a run and withdraw its open requests", authn.RoleAgent)
 	cancel.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, cancel, s.cancelRun)
-	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Retry a parked run", RoleAdmin)
+	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Retry a parked run", authn.RoleAdmin)
 	retry.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, retry, s.retryRun)
-	receipt := operation("send-receipt", http.MethodPost, api.Prefix+"/runs/{stateKey}/receipt", "Say what an external agent did after the decision", RoleAgent)
+	receipt := operation("send-receipt", http.MethodPost, api.Prefix+"/runs/{stateKey}/receipt", "Say what an external agent did after the decision", authn.RoleAgent)
 	receipt.Description = "The same receipt can be sent again; another one for the same run is rejected. Reconciliation compares it with the decision: see docs/external-agents.md."
 	receipt.MaxBodyBytes = fermata.MaxAnswerBytes + 4096
 	huma.Register(s.api, receipt, s.sendReceipt)
@@ -74,7 +75,7 @@ func orProblem(err error) error {
 // cancelRun cancels a run. Repeating it changes nothing and is not an error.
 func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error) {
 	account := principalOf(ctx).Account
-	err := s.config.Executor.Cancel(ctx, account, in.StateKey, principalOf(ctx).from())
+	err := s.config.Executor.Cancel(ctx, account, in.StateKey, principalOf(ctx).From())
 	if errors.Is(err, executor.ErrRunEnded) {
 		if view, readErr := s.config.Executor.GetRun(ctx, account, in.StateKey); readErr == nil && view.Status == store.StatusCancelled {
 			return nil, nil
@@ -87,7 +88,7 @@ func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error)
 // without a response can send it again.
 func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) {
 	account := principalOf(ctx).Account
-	err := s.config.Executor.Retry(ctx, account, in.StateKey, principalOf(ctx).from())
+	err := s.config.Executor.Retry(ctx, account, in.StateKey, principalOf(ctx).From())
 	if errors.Is(err, executor.ErrNotParked) {
 		if resumed, readErr := s.hasResumed(ctx, account, in.StateKey); readErr == nil && resumed {
 			return nil, nil
@@ -212,7 +213,7 @@ func receiptOf(r executor.Receipt) api.Receipt {
 func (s *Server) sendReceipt(ctx context.Context, in *receiptInput) (*receiptOutput, error) {
 	me := principalOf(ctx)
 	sent := executor.Receipt{Digest: in.Body.Digest, Outcome: in.Body.Outcome, Result: in.Body.Result}
-	receipt, err := s.config.Executor.RecordReceipt(ctx, me.Account, in.StateKey, sent, me.from())
+	receipt, err := s.config.Executor.RecordReceipt(ctx, me.Account, in.StateKey, sent, me.From())
 	if err != nil {
 		return nil, problemOf(err)
 	}

@@ -9,9 +9,9 @@
 // errors. Errors are RFC 9457 problems with a stable code; see [Codes]. The OpenAPI 3.1 document is
 // generated from this code and served at /openapi.json.
 //
-// Programs authenticate with API keys ([Keys]). People sign in with a browser ([SignIn]) at an
-// identity provider ([OIDC]), or on their own machine with a link ([Server.DevLink]). See
-// docs/auth.md.
+// Programs authenticate with API keys ([authn.Keys]). People sign in with a browser
+// ([authn.SignIn]) at an identity provider ([authn.OIDC]), or on their own machine with a link
+// ([Server.DevLink]). See docs/auth.md.
 //
 // The package sets global options of the huma library, so all servers of a process share them.
 package server
@@ -21,8 +21,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/fermata-go/fermata/server/internal/admission"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -38,15 +38,18 @@ import (
 	"github.com/fermata-go/fermata/internal/logsample"
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/admission"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // Config configures a server.
 type Config struct {
 	Executor *executor.Executor
 	// Auth authenticates programs, usually by API key.
-	Auth Authenticator
+	Auth authn.Authenticator
 	// SignIn lets people sign in with a browser. Without it there are no sessions.
-	SignIn *SignIn
+	SignIn *authn.SignIn
 	// Limits bounds what callers may use; zero values mean the defaults.
 	Limits Limits
 	// Version is reported by /healthz and in the OpenAPI document.
@@ -69,15 +72,15 @@ type Server struct {
 	metrics  *metrics
 	limits   *admission.Limiter
 	quotas   admission.QuotaCache
-	sessions *sessionManager // nil: no sessions
+	sessions *authn.Sessions // nil: no sessions
 	routes   []string
 	// heavyReads limits full-history reads: reconciliation, reports and policy replay.
 	heavyReads admission.HeavyReadLimiter
 	idleConns  admission.IdleConnLimiter
-	unreadyLog interval // limits log messages
-	// Rate limits for log lines that anonymous clients can cause: rejected and failed sign-ins,
-	// authentication errors, and evicted connections.
-	rejectionLog, failureLog, authLog, evictionLog logsample.Sampler
+	unreadyLog authn.Interval // limits log messages
+	// Rate limits for log lines that anonymous clients can cause: authentication errors and evicted
+	// connections.
+	authLog, evictionLog logsample.Sampler
 	// operationLogs rate-limits messages about failed calls by operation, so that one does not hide
 	// another.
 	operationLogs sync.Map
@@ -120,7 +123,10 @@ func New(config Config) (*Server, error) {
 	s.registerAudit()
 	s.registerGraphs()
 	s.registerHealth()
-	s.registerSignIn(mux)
+	s.registerMe()
+	if s.sessions != nil {
+		s.sessions.Register(mux.HandleFunc)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(mux.ServeMux, w, r) })
 	s.addProblemCodes()
 	s.handler, s.routes = s.middleware(s.renew(s.traced(mux))), mux.patterns
@@ -153,7 +159,7 @@ func (s *Server) apiConfig() huma.Config {
 	config.Transformers = []huma.Transformer{s.countProblem}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"bearer":  {Type: "http", Scheme: "bearer", Description: "An API key, or a token that the identity provider issued for this API."},
-		"session": {Type: "apiKey", In: "cookie", Name: hostPrefix + sessionCookie, Description: "The session of a person who signed in with a browser."},
+		"session": {Type: "apiKey", In: "cookie", Name: authn.SessionCookie, Description: "The session of a person who signed in with a browser."},
 	}
 	return config
 }
@@ -169,12 +175,12 @@ func notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if allow == nil {
-		writeProblem(w, problem("not_found", "no such path; see /openapi.json"))
+		problems.Write(w, problem("not_found", "no such path; see /openapi.json"))
 		return
 	}
 	slices.Sort(allow)
 	w.Header().Set("Allow", strings.Join(allow, ", "))
-	writeProblem(w, problem("method_not_allowed", "allowed methods: %s", strings.Join(allow, ", ")))
+	problems.Write(w, problem("method_not_allowed", "allowed methods: %s", strings.Join(allow, ", ")))
 }
 
 // addProblemCodes lists the problem codes in the document.
@@ -202,9 +208,9 @@ func unmarshal(data []byte, v any) error {
 
 // countProblem sees every response of the operations and counts problems.
 func (s *Server) countProblem(ctx huma.Context, _ string, answer any) (any, error) {
-	if p, ok := answer.(*Problem); ok && !p.rejected {
+	if p, ok := answer.(*Problem); ok && !p.Rejected {
 		s.metrics.problems.WithLabelValues(p.Code).Inc()
-		s.metrics.countLimited(p.limit)
+		s.metrics.countLimited(p.Limit)
 		s.logProblem(p, ctx.Operation().OperationID)
 	}
 	return answer, nil
@@ -213,23 +219,57 @@ func (s *Server) countProblem(ctx huma.Context, _ string, answer any) (any, erro
 // logProblem logs the cause of a failed call, which clients do not see. It contains no run data:
 // provider errors stay in the executor.
 func (s *Server) logProblem(p *Problem, operation string) {
-	if p.cause != nil {
+	if p.Cause != nil {
 		s.metrics.errors.WithLabelValues("operation").Inc()
 		// the panic value may contain anything
-		if panicErr, ok := errors.AsType[*recovery.PanicError](p.cause); ok {
+		if panicErr, ok := errors.AsType[*recovery.PanicError](p.Cause); ok {
 			s.config.Log.Error("code panicked", "operation", operation, "type", fmt.Sprintf("%T", panicErr.Value), "stack", string(panicErr.Stack))
 			return
 		}
 		lines, _ := s.operationLogs.LoadOrStore(operation, new(logsample.Sampler))
 		// a full disk fails every request, and the log may be on the same disk
 		if left, ok := lines.(*logsample.Sampler).Allow(); ok {
-			s.config.Log.Error("request failed", "operation", operation, "err", p.cause, "suppressed", left)
+			s.config.Log.Error("request failed", "operation", operation, "err", p.Cause, "suppressed", left)
 		}
 	}
 }
 
+// setUpSignIn prepares browser sign-in.
+func (s *Server) setUpSignIn() error {
+	if s.config.SignIn == nil {
+		return nil
+	}
+	sessions, err := authn.New(*s.config.SignIn, authn.Hooks{
+		Log: s.config.Log, Rejected: s.metrics.countRejected,
+		Failed: func(component string) { s.metrics.errors.WithLabelValues(component).Inc() },
+	})
+	if err != nil {
+		return err
+	}
+	s.sessions, s.config.Auth = sessions, sessions.Identifier(s.config.Auth)
+	return nil
+}
+
+// DevLink returns a link that signs in its first visitor as who; see [authn.Sessions.DevLink].
+func (s *Server) DevLink(listener net.Addr, who authn.Principal, path string) (string, error) {
+	if s.sessions == nil {
+		return "", errors.New("server: Config.SignIn is missing")
+	}
+	return s.sessions.DevLink(listener, who, path)
+}
+
+// renew keeps an active session from timing out.
+func (s *Server) renew(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.sessions != nil {
+			s.sessions.Renew(w, r, principalOf(r.Context()))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // operation describes a call that some roles may make.
-func operation(id, method, path, summary string, roles ...Role) huma.Operation {
+func operation(id, method, path, summary string, roles ...authn.Role) huma.Operation {
 	op := huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Metadata: map[string]any{}}
 	if len(roles) > 0 {
 		op.Metadata[rolesMetadata] = roles

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -27,7 +28,7 @@ func (p *signInSite) sessionIDs(account string) (ids []string) {
 // Ended sessions are deleted from the store. Keys are kept for later reference.
 func TestSession_EndedSessionsAreDeleted(t *testing.T) {
 	p := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.SignIn.Lifetime = time.Hour }})
-	addKey(t, p.credentials(), server.RoleAgent, time.Now().Add(-24*time.Hour))
+	addKey(t, p.credentials(), authn.RoleAgent, time.Now().Add(-24*time.Hour))
 	key := p.sessionIDs("acme")
 	p.signedIn(claimsFor("acme", "agents")).send("POST", "/signout", "")
 	p.signedIn(claimsFor("acme", "agents"))
@@ -49,7 +50,7 @@ func TestSession_EndedSessionsAreDeleted(t *testing.T) {
 // A link, or a provider callback, works once, also after its session was ended and deleted.
 func TestSession_ProofCannotBeReused(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
-	link, err := p.server.DevLink(p.listener.Listener.Addr(), server.Principal{Account: "acme", ID: "you", Roles: []server.Role{server.RoleAdmin}}, "/")
+	link, err := p.server.DevLink(p.listener.Listener.Addr(), authn.Principal{Account: "acme", ID: "you", Roles: []authn.Role{authn.RoleAdmin}}, "/")
 	if err != nil {
 		t.Fatal(err)
 	}

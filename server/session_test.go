@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -103,7 +104,7 @@ func TestSession_SurvivesKeyRotation(t *testing.T) {
 // A browser sends the session with any cross-site request.
 func TestSession_CrossOriginIsRejected(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
-	p.chat(p.key("acme", server.RoleAgent), startDemo)
+	p.chat(p.key("acme", authn.RoleAgent), startDemo)
 	b := p.signedIn(claimsFor("acme", "approvers"))
 	id := b.get("/api/v1/requests").field("items").([]any)[0].(map[string]any)["id"].(string)
 	decide := func(headers ...string) answer {
@@ -136,7 +137,7 @@ func TestSession_CrossOriginIsRejected(t *testing.T) {
 			t.Errorf("a decision from %s: %d %s", name, got.status, got.body)
 		}
 	}
-	if got := p.call(p.key("acme", server.RoleAgent), "POST", "/api/v1/runs/demo-1/cancel", "", "Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"); got.status == 403 {
+	if got := p.call(p.key("acme", authn.RoleAgent), "POST", "/api/v1/runs/demo-1/cancel", "", "Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"); got.status == 403 {
 		t.Errorf("a key is not sent automatically, so its origin does not matter: %+v", got)
 	}
 }
@@ -216,10 +217,10 @@ var idOfCredential = regexp.MustCompile(` id=(session_)?[0-9a-zA-Z_-]{16,}`)
 // A decision records how its author was authenticated.
 func TestDecision_RecordsAuthenticationMethod(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
-	agent := p.key("acme", server.RoleAgent)
+	agent := p.key("acme", authn.RoleAgent)
 	strong := claimsFor("acme", "approvers")
 	strong["amr"], strong["acr"] = []any{"mfa", "hwk", "a,b", "white space", 7, strings.Repeat("x", 99)}, "urn:example:gold"
-	link, err := p.server.DevLink(p.listener.Listener.Addr(), server.Principal{Account: "acme", ID: "you", Roles: []server.Role{server.RoleAdmin}}, "/")
+	link, err := p.server.DevLink(p.listener.Listener.Addr(), authn.Principal{Account: "acme", ID: "you", Roles: []authn.Role{authn.RoleAdmin}}, "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func TestDecision_RecordsAuthenticationMethod(t *testing.T) {
 	weird["acr"] = "two words"
 	bot := p.idp.Token(map[string]any{"aud": "fermata-api", "sub": "bot", "tenant": "acme", "groups": "approvers"})
 	for via, decide := range map[string]func(path, body string) answer{
-		"http/key":   func(path, body string) answer { return p.call(p.key("acme", server.RoleApprover), "POST", path, body) },
+		"http/key":   func(path, body string) answer { return p.call(p.key("acme", authn.RoleApprover), "POST", path, body) },
 		"http/token": func(path, body string) answer { return p.call(bot, "POST", path, body) },
 		"http/oidc":  func(path, body string) answer { return p.signedIn(weird).send("POST", path, body) },
 		"http/oidc amr=mfa,hwk acr=urn:example:gold": func(path, body string) answer { return p.signedIn(strong).send("POST", path, body) },
@@ -257,7 +258,7 @@ func TestDecision_RecordsAuthenticationMethod(t *testing.T) {
 // An open stream ends when its session or key is revoked.
 func TestStream_EndsWhenSessionIsRevoked(t *testing.T) {
 	p := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.Limits.AuthRecheck = time.Millisecond }})
-	key := p.key("acme", server.RoleAgent)
+	key := p.key("acme", authn.RoleAgent)
 	p.chat(key, startDemo)
 	b := p.signedIn(claimsFor("acme", "auditors"))
 	idle := p.signedIn(claimsFor("acme", "auditors"))
@@ -306,11 +307,11 @@ func TestStream_EndsWhenSessionIsRevoked(t *testing.T) {
 
 // Another authenticator does not renew an ended session.
 func TestSession_IsNotRenewedByOtherAuthenticators(t *testing.T) {
-	own := server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+	own := authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) {
 		if r.Header.Get("Authorization") != "Bearer own" {
-			return server.Principal{}, server.ErrUnauthenticated
+			return authn.Principal{}, authn.ErrUnauthenticated
 		}
-		return server.Principal{Account: "acme", ID: "own", Roles: []server.Role{server.RoleAgent}, Auth: server.Auth{Method: server.MethodOIDC}}, nil
+		return authn.Principal{Account: "acme", ID: "own", Roles: []authn.Role{authn.RoleAgent}, Auth: authn.Auth{Method: authn.MethodOIDC}}, nil
 	})
 	p := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.Auth = own }})
 	b := p.signedIn(claimsFor("acme", "admins"))
@@ -365,7 +366,7 @@ func TestSession_TamperedCookieIsRejected(t *testing.T) {
 			t.Fatalf("with another character at %d: %+v", i, got)
 		}
 	}
-	dev, err := p.server.DevLink(p.listener.Listener.Addr(), server.Principal{Account: "acme", ID: "dev", Roles: []server.Role{server.RoleAdmin}}, "/")
+	dev, err := p.server.DevLink(p.listener.Listener.Addr(), authn.Principal{Account: "acme", ID: "dev", Roles: []authn.Role{authn.RoleAdmin}}, "/")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
-var devPrincipal = server.Principal{Account: "demo", ID: "you", Roles: []server.Role{server.RoleAdmin}}
+var devPrincipal = authn.Principal{Account: "demo", ID: "you", Roles: []authn.Role{authn.RoleAdmin}}
 
 // openDevSite is a server as a developer starts it: without an identity provider.
 func openDevSite(t *testing.T) *signInSite {
@@ -106,7 +107,7 @@ func TestDevLink_NeedsALoopbackListener(t *testing.T) {
 		&net.TCPAddr{IP: net.IPv4zero, Port: 8080}, &net.TCPAddr{IP: net.IPv6zero, Port: 8080}, &net.TCPAddr{Port: 8080}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8080},
 		&net.UnixAddr{Name: "socket", Net: "unix"}, nil,
 	} {
-		if link, err := p.server.DevLink(addr, devPrincipal, "/"); !errors.Is(err, server.ErrNotLoopback) || link != "" {
+		if link, err := p.server.DevLink(addr, devPrincipal, "/"); !errors.Is(err, authn.ErrNotLoopback) || link != "" {
 			t.Errorf("%v: %q, %v", addr, link, err)
 		}
 	}
@@ -122,7 +123,7 @@ func TestDevLink_NeedsALoopbackListener(t *testing.T) {
 	if _, err := public.server.DevLink(public.listener.Listener.Addr(), devPrincipal, "/"); err == nil {
 		t.Error("a server with a public URL allows development sign-in")
 	}
-	for _, who := range []server.Principal{{}, {Account: "demo", ID: "you"}, {ID: "you", Roles: server.Roles}, {Account: "demo", Roles: server.Roles}} {
+	for _, who := range []authn.Principal{{}, {Account: "demo", ID: "you"}, {ID: "you", Roles: authn.Roles}, {Account: "demo", Roles: authn.Roles}} {
 		if _, err := p.server.DevLink(p.listener.Listener.Addr(), who, "/"); err == nil {
 			t.Errorf("%+v got a link", who)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -24,14 +25,14 @@ func ExampleSignIn() {
 	}
 	e, _ := executor.New(executor.Config{Store: store, Sealer: box})
 	_, err = server.New(server.Config{
-		Executor: e, Auth: server.Keys(store),
-		SignIn: &server.SignIn{Credentials: store, Sealer: box, OIDC: &server.OIDC{
+		Executor: e, Auth: authn.Keys(store),
+		SignIn: &authn.SignIn{Credentials: store, Sealer: box, OIDC: &authn.OIDC{
 			Issuer: "https://idp.example", ClientID: "fermata", ClientSecret: "…",
 			RedirectURL: "https://fermata.example/signin/callback",
 			Account:     "acme",
-			Roles: map[string][]server.Role{
-				"platform":   {server.RoleApprover, server.RoleAuditor},
-				"compliance": {server.RoleAuditor},
+			Roles: map[string][]authn.Role{
+				"platform":   {authn.RoleApprover, authn.RoleAuditor},
+				"compliance": {authn.RoleAuditor},
 			},
 		}},
 	})
@@ -50,19 +51,19 @@ func ExampleServer_DevLink() {
 		return
 	}
 	e, _ := executor.New(executor.Config{Store: store, Sealer: box})
-	s, err := server.New(server.Config{Executor: e, Auth: server.Keys(store), SignIn: &server.SignIn{Credentials: store, Sealer: box}})
+	s, err := server.New(server.Config{Executor: e, Auth: authn.Keys(store), SignIn: &authn.SignIn{Credentials: store, Sealer: box}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	you := server.Principal{Account: "demo", ID: "you", Roles: []server.Role{server.RoleAdmin}}
+	you := authn.Principal{Account: "demo", ID: "you", Roles: []authn.Role{authn.RoleAdmin}}
 	_, err = s.DevLink(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, you, "/")
 	fmt.Println(err)
 	_, err = s.DevLink(&net.TCPAddr{IP: net.IPv4zero, Port: 8080}, you, "/")
 	fmt.Println(err)
 	// Output:
 	// <nil>
-	// server: development sign-in needs a listener on a loopback address, such as 127.0.0.1
+	// authn: development sign-in needs a listener on a loopback address, such as 127.0.0.1
 }
 
 // keyFile is shared by all replicas.

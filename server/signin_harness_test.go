@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -76,11 +77,11 @@ func openSignInSite(t *testing.T, how signInOptions) *signInSite {
 	p.idp = oidctest.New(t, oidctest.Client{ID: "fermata", Secret: clientSecret, RedirectURL: redirect})
 	p.idp.Clock(p.now)
 	p.config = server.Config{
-		Executor: e, Auth: server.Keys(runs), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: slog.New(slog.NewTextHandler(p.log, nil)),
-		SignIn: &server.SignIn{Credentials: runs, Sealer: b, Now: p.now, OIDC: &server.OIDC{
+		Executor: e, Auth: authn.Keys(runs), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: slog.New(slog.NewTextHandler(p.log, nil)),
+		SignIn: &authn.SignIn{Credentials: runs, Sealer: b, Now: p.now, OIDC: &authn.OIDC{
 			Issuer: p.idp.URL, ClientID: "fermata", ClientSecret: clientSecret, RedirectURL: redirect, AccountClaim: "tenant", Audience: "fermata-api",
-			Roles: map[string][]server.Role{
-				"agents": {server.RoleAgent}, "approvers": {server.RoleApprover}, "auditors": {server.RoleAuditor}, "admins": {server.RoleAdmin}, "leads": {server.RoleAuditor, server.RoleApprover},
+			Roles: map[string][]authn.Role{
+				"agents": {authn.RoleAgent}, "approvers": {authn.RoleApprover}, "auditors": {authn.RoleAuditor}, "admins": {authn.RoleAdmin}, "leads": {authn.RoleAuditor, authn.RoleApprover},
 			},
 		}},
 	}
@@ -110,9 +111,9 @@ func openSignInSite(t *testing.T, how signInOptions) *signInSite {
 func (p *signInSite) credentials() store.Credentials { return p.config.SignIn.Credentials }
 
 // key creates an API key of a role in an account.
-func (p *signInSite) key(account string, role server.Role) string {
+func (p *signInSite) key(account string, role authn.Role) string {
 	p.Helper()
-	key, kept, err := server.NewKey(account, string(role), role, time.Time{})
+	key, kept, err := authn.NewKey(account, string(role), role, time.Time{})
 	if err == nil {
 		err = p.credentials().AddCredential(p.Context(), kept, store.Writes{})
 	}

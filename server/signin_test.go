@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/internal/oidctest"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -158,15 +159,15 @@ func TestSignIn_WithoutRoleReturnsProblem(t *testing.T) {
 
 func TestSignIn_ConfigurationIsApplied(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*server.OIDC)
+		change func(*authn.OIDC)
 		claims oidctest.Claims
 		want   string // in /me; "" if not signed in
 	}{
-		"one account for all": {func(o *server.OIDC) { o.Account, o.AccountClaim = "home", "" }, oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "agents"}, `"account":"home"`},
-		"groups elsewhere":    {func(o *server.OIDC) { o.GroupsClaim = "realm_access.roles" }, oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "admins", "realm_access": map[string]any{"roles": []string{"agents"}}}, `"roles":["agent"]`},
-		"a claim with a dot":  {func(o *server.OIDC) { o.GroupsClaim = "https://acme.example/groups" }, oidctest.Claims{"sub": "ann", "tenant": "acme", "https://acme.example/groups": "agents"}, `"roles":["agent"]`},
-		"a verified address":  {func(o *server.OIDC) { o.PrincipalClaim = "email" }, oidctest.Claims{"sub": "1", "email": "ann@acme.example", "email_verified": true, "tenant": "acme", "groups": "agents"}, `"principal":"ann@acme.example"`},
-		"any address":         {func(o *server.OIDC) { o.PrincipalClaim = "email" }, oidctest.Claims{"sub": "1", "email": "ann@acme.example", "tenant": "acme", "groups": "agents"}, ""},
+		"one account for all": {func(o *authn.OIDC) { o.Account, o.AccountClaim = "home", "" }, oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "agents"}, `"account":"home"`},
+		"groups elsewhere":    {func(o *authn.OIDC) { o.GroupsClaim = "realm_access.roles" }, oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "admins", "realm_access": map[string]any{"roles": []string{"agents"}}}, `"roles":["agent"]`},
+		"a claim with a dot":  {func(o *authn.OIDC) { o.GroupsClaim = "https://acme.example/groups" }, oidctest.Claims{"sub": "ann", "tenant": "acme", "https://acme.example/groups": "agents"}, `"roles":["agent"]`},
+		"a verified address":  {func(o *authn.OIDC) { o.PrincipalClaim = "email" }, oidctest.Claims{"sub": "1", "email": "ann@acme.example", "email_verified": true, "tenant": "acme", "groups": "agents"}, `"principal":"ann@acme.example"`},
+		"any address":         {func(o *authn.OIDC) { o.PrincipalClaim = "email" }, oidctest.Claims{"sub": "1", "email": "ann@acme.example", "tenant": "acme", "groups": "agents"}, ""},
 	} {
 		p := openSignInSite(t, signInOptions{change: func(config *server.Config) { c.change(config.SignIn.OIDC) }})
 		b := p.browser()

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
-	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/stream"
 )
 
 // stream answers an operation with an event stream: show is called after the operation has
@@ -18,24 +19,24 @@ import (
 //
 // The stream ends when its client is no longer authorized. Other responses are too short for that
 // to matter; a stream would outlive the session or key it was opened with.
-func (s *Server) stream(hctx huma.Context, show func(context.Context, *sse)) {
+func (s *Server) stream(hctx huma.Context, show func(context.Context, *stream.Writer)) {
 	r, w := humago.Unwrap(hctx)
-	seen, ctx, out := w.(*statusWriter), hctx.Context(), s.openSSE(w)
-	roles, _ := hctx.Operation().Metadata[rolesMetadata].([]Role)
+	seen, ctx, out := w.(*statusWriter), hctx.Context(), stream.Open(w, s.config.Limits.WriteTimeout)
+	roles, _ := hctx.Operation().Metadata[rolesMetadata].([]authn.Role)
 	if r.Method == http.MethodHead { // no body is expected
 		return
 	}
 	seen.stream = func() {
 		ctx, end := context.WithCancel(ctx)
 		defer end()
-		defer s.recheck(func() bool { return s.stillAuthorized(r, roles) }, end)()
+		defer stream.Recheck(s.config.Limits.AuthRecheck, func() bool { return s.stillAuthorized(r, roles) }, end)()
 		show(ctx, out)
 	}
 }
 
 // stillAuthorized reports whether a request would still be admitted. It returns true while that is
 // unknown. It recovers from panics itself.
-func (s *Server) stillAuthorized(r *http.Request, roles []Role) (in bool) {
+func (s *Server) stillAuthorized(r *http.Request, roles []authn.Role) (in bool) {
 	defer func() {
 		if recover() != nil {
 			s.metrics.errors.WithLabelValues("panic").Inc()
@@ -45,35 +46,7 @@ func (s *Server) stillAuthorized(r *http.Request, roles []Role) (in bool) {
 	}()
 	principal, err := s.identify(r)
 	if err != nil {
-		return !errors.Is(err, ErrUnauthenticated)
+		return !errors.Is(err, authn.ErrUnauthenticated)
 	}
 	return principal.Account == principalOf(r.Context()).Account && principal.Has(roles...)
-}
-
-// recheck calls end when in returns false. stop ends the checks. Between checks it uses a timer and
-// no goroutine, because there may be many streams.
-func (s *Server) recheck(in func() bool, end func()) (stop func()) {
-	var mu sync.Mutex
-	over := false
-	var timer *time.Timer
-	mu.Lock()
-	defer mu.Unlock()
-	timer = time.AfterFunc(s.config.Limits.AuthRecheck, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if over {
-			return
-		}
-		if !in() {
-			end()
-			return
-		}
-		timer.Reset(s.config.Limits.AuthRecheck)
-	})
-	return func() {
-		timer.Stop()
-		mu.Lock()
-		defer mu.Unlock()
-		over = true
-	}
 }

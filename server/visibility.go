@@ -12,26 +12,22 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
-// viewer returns the principal as the viewer of a request.
-func (p Principal) viewer() desk.Viewer {
-	return desk.Viewer{ID: p.ID, Kind: p.actorKind(), Roles: roleNames(p.Roles), Admin: p.Has()}
-}
-
 // maySee reports whether a caller may see a request. Every response that has a request, or a part
 // of one, depends on it. A request without a document is visible.
-func (s *Server) maySee(me Principal, doc *desk.Request) (bool, error) {
+func (s *Server) maySee(me authn.Principal, doc *desk.Request) (bool, error) {
 	if doc == nil {
 		return true, nil
 	}
-	return s.config.Executor.MaySee(*doc, me.viewer())
+	return s.config.Executor.MaySee(*doc, me.Viewer())
 }
 
 // maySeeID is maySee for the id of a request. A request that does not exist is visible: the caller
 // learns nothing from it.
-func (s *Server) maySeeID(ctx context.Context, me Principal, id string) (*desk.Request, bool, error) {
+func (s *Server) maySeeID(ctx context.Context, me authn.Principal, id string) (*desk.Request, bool, error) {
 	doc, err := s.config.Executor.RequestDocument(ctx, me.Account, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, true, nil
@@ -124,7 +120,7 @@ func (s *Server) checkTargets(ctx context.Context, request executor.RunRequest) 
 }
 
 // shownRequests returns the requests of a run that a caller may see.
-func (s *Server) shownRequests(me Principal, view executor.RunView) ([]executor.RequestView, error) {
+func (s *Server) shownRequests(me authn.Principal, view executor.RunView) ([]executor.RequestView, error) {
 	var shown []executor.RequestView
 	for _, q := range view.Interrupts {
 		visible, err := s.maySee(me, q.Request)
@@ -142,7 +138,7 @@ func (s *Server) shownRequests(me Principal, view executor.RunView) ([]executor.
 // them, and with the id and deadline of the others. It returns nil if the run waits only for hidden
 // requests; to the caller it is still active. The result of a run of an agent elsewhere is the
 // answer to its request, so it depends on who may see the request.
-func (s *Server) shownOutcome(ctx context.Context, me Principal, outcome fermata.Outcome) (fermata.Outcome, error) {
+func (s *Server) shownOutcome(ctx context.Context, me authn.Principal, outcome fermata.Outcome) (fermata.Outcome, error) {
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok {
 		return s.shownResult(ctx, me, outcome)
@@ -155,7 +151,7 @@ func (s *Server) shownOutcome(ctx context.Context, me Principal, outcome fermata
 }
 
 // shownRun returns the requests and the outcome of a run as a caller may see them.
-func (s *Server) shownRun(me Principal, view executor.RunView) ([]executor.RequestView, fermata.Outcome, error) {
+func (s *Server) shownRun(me authn.Principal, view executor.RunView) ([]executor.RequestView, fermata.Outcome, error) {
 	shown, err := s.shownRequests(me, view)
 	if err != nil {
 		return nil, nil, err
@@ -189,7 +185,7 @@ func (s *Server) shownRun(me Principal, view executor.RunView) ([]executor.Reque
 }
 
 // shownResult returns the result of a run as a caller may see it.
-func (s *Server) shownResult(ctx context.Context, me Principal, outcome fermata.Outcome) (fermata.Outcome, error) {
+func (s *Server) shownResult(ctx context.Context, me authn.Principal, outcome fermata.Outcome) (fermata.Outcome, error) {
 	if !hasAnswer(outcome) {
 		return outcome, nil
 	}
@@ -240,7 +236,7 @@ func withoutAnswer(outcome fermata.Outcome) fermata.Outcome {
 }
 
 // maskedResult masks the answer in the result of a run of an agent elsewhere.
-func maskedResult(me Principal, doc *desk.Request, outcome fermata.Outcome) fermata.Outcome {
+func maskedResult(me authn.Principal, doc *desk.Request, outcome fermata.Outcome) fermata.Outcome {
 	done, ok := outcome.(fermata.Completed)
 	if !ok || len(done.Output) == 0 || !masks(me, doc) {
 		return outcome
@@ -259,7 +255,7 @@ func maskedResult(me Principal, doc *desk.Request, outcome fermata.Outcome) ferm
 }
 
 // withoutHidden removes hidden interrupts, and masks the others. It returns nil if none is left.
-func withoutHidden(me Principal, waiting fermata.NeedsInput, find func(id string) (*desk.Request, bool, error)) (fermata.Outcome, error) {
+func withoutHidden(me authn.Principal, waiting fermata.NeedsInput, find func(id string) (*desk.Request, bool, error)) (fermata.Outcome, error) {
 	var open []fermata.OpenInterrupt
 	for _, i := range waiting.Interrupts {
 		doc, visible, err := find(i.ID)

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/store/sqlite"
@@ -53,16 +54,16 @@ rules:
 
 // payPeople authenticates people by name: fay is in finance and decides, hugo is in hr and una is
 // listed, zoe is an approver in no group, lea is a person who also starts runs.
-var payPeople = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
+var payPeople = authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) {
 	p, err := testTokens(r)
 	switch {
 	case err != nil:
 	case slices.Contains([]string{"fay", "hugo", "una", "zoe"}, p.ID):
-		p.Roles = []server.Role{server.RoleApprover}
+		p.Roles = []authn.Role{authn.RoleApprover}
 	case p.ID == "lea":
-		p.Roles = []server.Role{server.RoleApprover, server.RoleAgent}
+		p.Roles = []authn.Role{authn.RoleApprover, authn.RoleAgent}
 	case p.ID == "bot":
-		p.Roles = []server.Role{server.RoleAgent}
+		p.Roles = []authn.Role{authn.RoleAgent}
 	}
 	return p, err
 })

@@ -27,6 +27,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -84,7 +85,7 @@ func (w *env) serve(t *testing.T, p provider.Provider) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Config{Executor: e, Auth: server.Keys(st)})
+	s, err := server.New(server.Config{Executor: e, Auth: authn.Keys(st)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func (w *env) serve(t *testing.T, p provider.Provider) {
 		}
 	})
 	for name, c := range map[string]**client.Client{"ann": &w.ann, "bob": &w.bob} {
-		key, kept, err := server.NewKey("acme", name, server.RoleAdmin, time.Time{})
+		key, kept, err := authn.NewKey("acme", name, authn.RoleAdmin, time.Time{})
 		if err == nil {
 			err = st.AddCredential(t.Context(), kept, store.Writes{})
 		}

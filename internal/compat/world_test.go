@@ -24,6 +24,7 @@ import (
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
@@ -96,24 +97,24 @@ func notify(_ context.Context, _ string, notice desk.Notice) error {
 
 // A principal is a caller of the HTTP API.
 type principal struct {
-	Account string      `json:"account"`
-	Role    server.Role `json:"role"`
-	Key     string      `json:"key,omitempty"`    // API key
-	Cookie  string      `json:"cookie,omitempty"` // session
+	Account string     `json:"account"`
+	Role    authn.Role `json:"role"`
+	Key     string     `json:"key,omitempty"`    // API key
+	Cookie  string     `json:"cookie,omitempty"` // session
 }
 
 // people are the principals with API keys, by name.
 func people() map[string]*principal {
 	return map[string]*principal{
-		"robot":   {Account: "acme", Role: server.RoleAgent},
-		"ana":     {Account: "acme", Role: server.RoleApprover},
-		"bob":     {Account: "acme", Role: server.RoleApprover},
-		"eve":     {Account: "acme", Role: server.RoleApprover},
-		"mallory": {Account: "acme", Role: server.RoleApprover}, // is in no group
-		"olga":    {Account: "acme", Role: server.RoleAuditor},
-		"root":    {Account: "acme", Role: server.RoleAdmin},
-		"other":   {Account: "other", Role: server.RoleAdmin},
-		"revoked": {Account: "acme", Role: server.RoleAdmin},
+		"robot":   {Account: "acme", Role: authn.RoleAgent},
+		"ana":     {Account: "acme", Role: authn.RoleApprover},
+		"bob":     {Account: "acme", Role: authn.RoleApprover},
+		"eve":     {Account: "acme", Role: authn.RoleApprover},
+		"mallory": {Account: "acme", Role: authn.RoleApprover}, // is in no group
+		"olga":    {Account: "acme", Role: authn.RoleAuditor},
+		"root":    {Account: "acme", Role: authn.RoleAdmin},
+		"other":   {Account: "other", Role: authn.RoleAdmin},
+		"revoked": {Account: "acme", Role: authn.RoleAdmin},
 	}
 }
 
@@ -175,8 +176,8 @@ func openWorld(t *testing.T, dir string) *world {
 	})
 	check()
 	w.server, err = server.New(server.Config{
-		Executor: w.executor, Auth: server.Keys(w.store), Log: log, Version: "compat",
-		SignIn: &server.SignIn{Credentials: w.store, Sealer: sealer},
+		Executor: w.executor, Auth: authn.Keys(w.store), Log: log, Version: "compat",
+		SignIn: &authn.SignIn{Credentials: w.store, Sealer: sealer},
 		Limits: server.Limits{Rate: 1e6, Burst: 1e6},
 	})
 	check()
@@ -194,7 +195,7 @@ func (w *world) makePrincipals() {
 	w.t.Helper()
 	w.principals = people()
 	for name, p := range w.principals {
-		key, kept, err := server.NewKey(p.Account, name, p.Role, time.Time{})
+		key, kept, err := authn.NewKey(p.Account, name, p.Role, time.Time{})
 		if err == nil {
 			err = w.store.AddCredential(w.t.Context(), kept, store.Writes{})
 		}
@@ -230,7 +231,7 @@ func (w *world) readPrincipals() {
 // signIn makes a session.
 func (w *world) signIn() {
 	w.t.Helper()
-	who := server.Principal{Account: "acme", ID: "dana", Roles: []server.Role{server.RoleAuditor}}
+	who := authn.Principal{Account: "acme", ID: "dana", Roles: []authn.Role{authn.RoleAuditor}}
 	link, err := w.server.DevLink(loopback, who, "/")
 	if err != nil {
 		w.t.Fatal(err)
@@ -247,13 +248,13 @@ func (w *world) signIn() {
 	if response.StatusCode != http.StatusSeeOther || len(pairs) == 0 {
 		w.t.Fatalf("sign-in: status %d, cookies %q", response.StatusCode, pairs)
 	}
-	w.principals[browser] = &principal{Account: who.Account, Role: server.RoleAuditor, Cookie: strings.Join(pairs, "; ")}
+	w.principals[browser] = &principal{Account: who.Account, Role: authn.RoleAuditor, Cookie: strings.Join(pairs, "; ")}
 }
 
 // allowDevSessions lets the server accept sessions that were made by a link.
 func (w *world) allowDevSessions() {
 	w.t.Helper()
-	if _, err := w.server.DevLink(loopback, server.Principal{Account: "acme", ID: "dana", Roles: []server.Role{server.RoleAuditor}}, "/"); err != nil {
+	if _, err := w.server.DevLink(loopback, authn.Principal{Account: "acme", ID: "dana", Roles: []authn.Role{authn.RoleAuditor}}, "/"); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -2,26 +2,26 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/stream"
 	"github.com/fermata-go/fermata/store"
 )
 
-// A stream sends the events of a run to one client. It has no goroutine of its own and only a small
-// buffer for progress: the handler reads events when the store signals some, and with every
+// A runStream sends the events of a run to one client. It has no goroutine of its own and only a
+// small buffer for progress: the handler reads events when the store signals some, and with every
 // heartbeat in case a signal was lost. A client that does not read is disconnected by the write
 // deadline and resumes with its Last-Event-ID.
-type stream struct {
+type runStream struct {
 	*Server
-	out                    *sse
-	me                     Principal
+	out                    *stream.Writer
+	me                     authn.Principal
 	account, stateKey, run string
 	after                  int64 // the last event sent
 
@@ -42,7 +42,7 @@ type chatResult struct {
 
 // serve writes the stream until it ends, the client disconnects or does not read, or the server
 // shuts down.
-func (t *stream) serve(ctx context.Context) {
+func (t *runStream) serve(ctx context.Context) {
 	changed, stop := t.config.Executor.WatchRun(t.account, t.run)
 	defer stop()
 	t.changed = changed
@@ -56,7 +56,7 @@ func (t *stream) serve(ctx context.Context) {
 }
 
 // wait sends progress until there may be new events. It reports whether to continue.
-func (t *stream) wait(ctx context.Context, heartbeat <-chan time.Time) (more bool, err error) {
+func (t *runStream) wait(ctx context.Context, heartbeat <-chan time.Time) (more bool, err error) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -66,7 +66,7 @@ func (t *stream) wait(ctx context.Context, heartbeat <-chan time.Time) (more boo
 		case <-t.changed:
 			return true, nil
 		case <-heartbeat:
-			return true, t.out.comment("keep-alive")
+			return true, t.out.Comment("keep-alive")
 		case p := <-t.progress:
 			if err := t.writeProgress(p); err != nil {
 				return false, err
@@ -78,22 +78,22 @@ func (t *stream) wait(ctx context.Context, heartbeat <-chan time.Time) (more boo
 }
 
 // writeProgress sends progress.
-func (t *stream) writeProgress(p *executor.Progress) error {
+func (t *runStream) writeProgress(p *executor.Progress) error {
 	if p.Run != t.run {
 		return nil // of another run with the same state key
 	}
 	switch p := p.Progress.(type) {
 	case provider.Step:
-		return t.out.event("", api.EventStep, api.Step{Address: p.Address, State: string(p.State)})
+		return t.out.Event("", api.EventStep, api.Step{Address: p.Address, State: string(p.State)})
 	case provider.Token:
-		return t.out.event("", api.EventToken, api.Token{Address: p.Address, Agent: p.Agent, Text: p.Text})
+		return t.out.Event("", api.EventToken, api.Token{Address: p.Address, Agent: p.Agent, Text: p.Text})
 	}
 	return nil
 }
 
 // catchUp sends new events, and the outcome if the run waits or has ended. Progress reported
 // earlier is sent first.
-func (t *stream) catchUp(ctx context.Context) error {
+func (t *runStream) catchUp(ctx context.Context) error {
 	for {
 		resting, err := t.writeEvents(ctx)
 		if err != nil {
@@ -121,13 +121,13 @@ func (t *stream) catchUp(ctx context.Context) error {
 				continue
 			}
 		}
-		return t.out.event("", api.EventOutcome, Outcome{Outcome: outcome})
+		return t.out.Event("", api.EventOutcome, Outcome{Outcome: outcome})
 	}
 }
 
 // writeEvents sends the stored events. It reports whether the run waits or has ended after the last
 // one.
-func (t *stream) writeEvents(ctx context.Context) (atRest bool, err error) {
+func (t *runStream) writeEvents(ctx context.Context) (atRest bool, err error) {
 	for {
 		events, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
 		if err != nil {
@@ -146,7 +146,7 @@ func (t *stream) writeEvents(ctx context.Context) (atRest bool, err error) {
 			} else if !visible {
 				continue
 			}
-			if err := t.out.event(eventID(event), string(event.Kind), eventOf(event)); err != nil {
+			if err := t.out.Event(eventID(event), string(event.Kind), eventOf(event)); err != nil {
 				return false, err
 			}
 		}
@@ -157,7 +157,7 @@ func (t *stream) writeEvents(ctx context.Context) (atRest bool, err error) {
 }
 
 // maySeeEvent reports whether the client may see the request that an event is about.
-func (t *stream) maySeeEvent(ctx context.Context, event store.Event) (bool, error) {
+func (t *runStream) maySeeEvent(ctx context.Context, event store.Event) (bool, error) {
 	if event.Interrupt == "" || t.me.Has() {
 		return true, nil
 	}
@@ -166,7 +166,7 @@ func (t *stream) maySeeEvent(ctx context.Context, event store.Event) (bool, erro
 }
 
 // currentOutcome returns the outcome of the run; nil if it is already active again.
-func (t *stream) currentOutcome(ctx context.Context) (fermata.Outcome, error) {
+func (t *runStream) currentOutcome(ctx context.Context) (fermata.Outcome, error) {
 	view, err := t.config.Executor.GetRun(ctx, t.account, t.stateKey)
 	switch {
 	case errors.Is(err, executor.ErrRunNotFound), err == nil && view.ID != t.run:
@@ -183,7 +183,7 @@ func (t *stream) currentOutcome(ctx context.Context) (fermata.Outcome, error) {
 }
 
 // finish ends the stream of a chat.
-func (t *stream) finish(ctx context.Context, end chatResult) error {
+func (t *runStream) finish(ctx context.Context, end chatResult) error {
 	if err := t.catchUp(ctx); err != nil {
 		return err
 	}
@@ -194,67 +194,23 @@ func (t *stream) finish(ctx context.Context, end chatResult) error {
 			return nil
 		default:
 		}
-		return t.out.event("", api.EventOutcome, Outcome{Pending: &api.Pending{RunID: pending.Run, StateKey: pending.StateKey}})
+		return t.out.Event("", api.EventOutcome, Outcome{Pending: &api.Pending{RunID: pending.Run, StateKey: pending.StateKey}})
 	}
 	outcome, err := t.shownOutcome(ctx, t.me, end.outcome)
 	if err = errors.Join(end.err, err); err != nil {
 		p := problemOf(err)
 		t.logProblem(p, "stream")
-		return t.out.event("", api.EventProblem, p)
+		return t.out.Event("", api.EventProblem, p)
 	}
 	if outcome == nil { // the client may not see what the run waits for
-		return t.out.event("", api.EventOutcome, Outcome{Pending: &api.Pending{RunID: t.run, StateKey: t.stateKey}})
+		return t.out.Event("", api.EventOutcome, Outcome{Pending: &api.Pending{RunID: t.run, StateKey: t.stateKey}})
 	}
 	if waiting, ok := outcome.(fermata.NeedsInput); ok {
 		for _, i := range waiting.Interrupts {
-			if err := t.out.event("", api.EventInterrupt, i); err != nil {
+			if err := t.out.Event("", api.EventInterrupt, i); err != nil {
 				return err
 			}
 		}
 	}
-	return t.out.event("", api.EventOutcome, Outcome{Outcome: outcome})
-}
-
-// sse writes server-sent events. Writing to a client that does not read fails after a timeout.
-type sse struct {
-	w            http.ResponseWriter
-	control      *http.ResponseController
-	writeTimeout time.Duration
-}
-
-// openSSE starts the response.
-func (s *Server) openSSE(w http.ResponseWriter) *sse {
-	w.Header().Set("Content-Type", eventStream)
-	w.Header().Set("X-Accel-Buffering", "no") // prevents buffering by nginx
-	w.WriteHeader(http.StatusOK)
-	return &sse{w: w, control: http.NewResponseController(w), writeTimeout: s.config.Limits.WriteTimeout}
-}
-
-func (o *sse) comment(text string) error { return o.write([]byte(": " + text + "\n\n")) }
-
-func (o *sse) event(id, kind string, data any) error {
-	body, err := json.Marshal(data) // on one line
-	if err != nil {
-		return err
-	}
-	text := make([]byte, 0, len(body)+len(id)+len(kind)+32)
-	if id != "" {
-		text = append(append(append(text, "id: "...), id...), '\n')
-	}
-	text = append(append(append(text, "event: "...), kind...), "\ndata: "...)
-	return o.write(append(append(text, body...), "\n\n"...))
-}
-
-func (o *sse) write(text []byte) error {
-	if err := o.control.SetWriteDeadline(time.Now().Add(o.writeTimeout)); err != nil {
-		return err
-	}
-	if _, err := o.w.Write(text); err != nil {
-		return err
-	}
-	if err := o.control.Flush(); err != nil {
-		return err
-	}
-	// with a deadline, HTTP/2 would end even an idle stream
-	return o.control.SetWriteDeadline(time.Time{})
+	return t.out.Event("", api.EventOutcome, Outcome{Outcome: outcome})
 }

@@ -1,4 +1,4 @@
-package server
+package authn
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // pageContent is a page with a short text and links.
@@ -60,14 +61,14 @@ var pagePolicy = func() string {
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-func (s *Server) writePage(w http.ResponseWriter, t pageContent) {
+func (p *Sessions) writePage(w http.ResponseWriter, t pageContent) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", pagePolicy)
 	h.Set("Referrer-Policy", "no-referrer")
 	w.WriteHeader(t.Status)
 	if err := layout.Execute(w, t); err != nil {
-		s.config.Log.Debug("writing a page failed", "err", err)
+		p.hooks.Log.Debug("writing a page failed", "err", err)
 	}
 }
 
@@ -76,47 +77,47 @@ func wantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Acc
 
 // rejectSignIn explains a failed sign-in: as a page to a browser, as a problem to a program. Only
 // problems are shown; other errors may contain confidential details.
-func (s *Server) rejectSignIn(w http.ResponseWriter, r *http.Request, err error) {
-	p, ok := errors.AsType[*Problem](err)
+func (p *Sessions) rejectSignIn(w http.ResponseWriter, r *http.Request, err error) {
+	why, ok := errors.AsType[*problems.Problem](err)
 	switch {
 	case ok:
 	case errors.Is(err, errProofUsed):
-		p = problem("bad_request", "this sign-in was already used")
+		why = problems.New("bad_request", "this sign-in was already used")
 	case errors.Is(err, errCookieTooLong):
-		p = problem("forbidden", "%v", errCookieTooLong)
+		why = problems.New("forbidden", "%v", errCookieTooLong)
 	default:
-		p = overloaded("sign-in is temporarily unavailable")
+		why = problems.Overloaded("sign-in is temporarily unavailable")
 	}
-	s.logSignInFailure(p, err)
-	s.metrics.countRejected(p.Code)
+	p.logSignInFailure(why, err)
+	p.hooks.Rejected(why.Code)
 	if !wantsHTML(r) {
-		writeProblem(w, p)
+		problems.Write(w, why)
 		return
 	}
-	for name, values := range p.GetHeaders() {
+	for name, values := range why.GetHeaders() {
 		w.Header()[name] = values
 	}
-	t := pageContent{Status: p.Status, Title: "Not signed in", Body: sentence(p.Detail)}
-	if s.sessions.idp != nil {
+	t := pageContent{Status: why.Status, Title: "Not signed in", Body: sentence(why.Detail)}
+	if p.idp != nil {
 		t.Links = []pageLink{{"Start again", "/signin"}}
 	}
-	s.writePage(w, t)
+	p.writePage(w, t)
 }
 
 // logSignInFailure logs why a sign-in failed. Anonymous clients can cause it, so the message is
 // rate-limited.
-func (s *Server) logSignInFailure(p *Problem, err error) {
-	if p.Status < http.StatusInternalServerError {
-		if left, ok := s.rejectionLog.Allow(); ok {
-			s.config.Log.Info("sign-in rejected", "reason", p.Detail, "suppressed", left)
+func (p *Sessions) logSignInFailure(why *problems.Problem, err error) {
+	if why.Status < http.StatusInternalServerError {
+		if left, ok := p.rejectionLog.Allow(); ok {
+			p.hooks.Log.Info("sign-in rejected", "reason", why.Detail, "suppressed", left)
 		}
 		return
 	}
-	if errors.Is(err, errProviderRateLimited) {
+	if errors.Is(err, ErrProviderRateLimited) {
 		return
 	}
-	if left, ok := s.failureLog.Allow(); ok {
-		s.config.Log.Error("sign-in failed", "err", err, "suppressed", left)
+	if left, ok := p.failureLog.Allow(); ok {
+		p.hooks.Log.Error("sign-in failed", "err", err, "suppressed", left)
 	}
 }
 

@@ -1,4 +1,4 @@
-package server
+package authn
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // clockSkew is the tolerated difference between the provider's clock and ours.
@@ -44,14 +46,14 @@ func (p *idp) verify(ctx context.Context, at *providerMetadata, raw, audience st
 		return nil, tokenNotYetValid()
 	}
 	if audience == p.ClientID && (len(token.Audience) > 1 || claims.Party != "") && claims.Party != p.ClientID {
-		return nil, problem("forbidden", "the token was issued for another audience")
+		return nil, problems.New("forbidden", "the token was issued for another audience")
 	}
 	return token, nil
 }
 
 // tokenNotYetValid is the problem of a token from the future.
-func tokenNotYetValid() *Problem {
-	return problem("forbidden", "the token is not valid yet; check the clocks")
+func tokenNotYetValid() *problems.Problem {
+	return problems.New("forbidden", "the token is not valid yet; check the clocks")
 }
 
 // securityClaims are the claims that decide whether a token is valid.
@@ -67,7 +69,7 @@ func rejectAmbiguousClaims(token *oidc.IDToken) error {
 	}
 	for name := range c {
 		if !slices.Contains(securityClaims, name) && slices.ContainsFunc(securityClaims, func(known string) bool { return strings.EqualFold(known, name) }) {
-			return fmt.Errorf("server: ambiguous claim %q", name)
+			return fmt.Errorf("authn: ambiguous claim %q", name)
 		}
 	}
 	return nil
@@ -76,9 +78,9 @@ func rejectAmbiguousClaims(token *oidc.IDToken) error {
 // verifyError converts a verification error without including token contents.
 func verifyError(err error) error {
 	if _, old := errors.AsType[*oidc.TokenExpiredError](err); old {
-		return problem("forbidden", "the token has expired; check the clocks")
+		return problems.New("forbidden", "the token has expired; check the clocks")
 	}
-	return problem("forbidden", "the token is not a token of the identity provider for this server")
+	return problems.New("forbidden", "the token is not a token of the identity provider for this server")
 }
 
 // observedKeySet records whether keys could not be fetched. The verifier reports that as a bad
@@ -106,7 +108,7 @@ func (w *observedKeySet) VerifySignature(ctx context.Context, jwt string) ([]byt
 // Authenticate accepts bearer tokens that the provider issued for the API. It does not use
 // sessions.
 func (p *idp) Authenticate(r *http.Request) (Principal, error) {
-	raw := bearerToken(r)
+	raw := BearerToken(r)
 	if strings.Count(raw, ".") != 2 { // not a JWT: no need to query the provider
 		return Principal{}, ErrUnauthenticated
 	}
@@ -135,7 +137,7 @@ func (p *idp) Authenticate(r *http.Request) (Principal, error) {
 
 // orUnauthenticated distinguishes an invalid token from an unavailable provider.
 func orUnauthenticated(err error) error {
-	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusServiceUnavailable {
+	if problem, ok := errors.AsType[*problems.Problem](err); ok && problem.Status == http.StatusServiceUnavailable {
 		return err
 	}
 	return ErrUnauthenticated

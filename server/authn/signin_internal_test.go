@@ -1,4 +1,4 @@
-package server
+package authn
 
 import (
 	"net/url"
@@ -35,7 +35,7 @@ func TestVia_ValuesCannotForgeOtherFields(t *testing.T) {
 		"http/oidc amr=pwd":               {Method: MethodOIDC, AMR: []string{"pwd", "a,b", "a b", "", long, "\x00"}, ACR: "a b"},
 		"http/oidc amr=1,2,3,4,5,6,7,8":   {Method: MethodOIDC, AMR: strings.Split("123456789", ""), ACR: long},
 	} {
-		if got := auth.via(); got != want {
+		if got := auth.Via(); got != want {
 			t.Errorf("%+v is %q, and not %q", auth, got, want)
 		}
 	}

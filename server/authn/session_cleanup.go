@@ -1,9 +1,8 @@
-package server
+package authn
 
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -21,42 +20,18 @@ const (
 
 // deleteEndedSessions deletes ended sessions at intervals, during sign-in and sign-out. Several
 // replicas may do it at once. A failure does not affect the sign-in.
-func (s *Server) deleteEndedSessions(r *http.Request) {
-	p := s.sessions
-	if !p.lastCleanup.due(p.now(), cleanupInterval) {
+func (p *Sessions) deleteEndedSessions(r *http.Request) {
+	if !p.lastCleanup.Due(p.now(), cleanupInterval) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), cleanupTimeout)
 	defer cancel()
 	forgotten, err := p.Credentials.PurgeCredentials(ctx, sessionIDKind+"_", p.now().Add(-endedSessionRetention), cleanupBatch)
 	if err != nil {
-		s.metrics.errors.WithLabelValues("sessions").Inc()
-		s.config.Log.Error("deleting ended sessions failed", "err", err)
+		p.hooks.Failed("sessions")
+		p.hooks.Log.Error("deleting ended sessions failed", "err", err)
 	}
 	if forgotten >= cleanupBatch {
-		p.lastCleanup.reset()
+		p.lastCleanup.Reset()
 	}
-}
-
-// interval reports when a periodic action is due. The zero value is due at once.
-type interval struct {
-	mu   sync.Mutex
-	last time.Time
-}
-
-func (s *interval) due(now time.Time, every time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.last.IsZero() && now.Sub(s.last) < every {
-		return false
-	}
-	s.last = now
-	return true
-}
-
-// reset makes it due again.
-func (s *interval) reset() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last = time.Time{}
 }

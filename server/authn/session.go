@@ -1,4 +1,4 @@
-package server
+package authn
 
 import (
 	"context"
@@ -32,6 +32,8 @@ const (
 	sessionIDKind = "session" // prefix of session ids
 	sessionCookie = "fermata"
 	sessionLabel  = "session cookie"
+	// SessionCookie is the name of the session cookie in a browser that uses TLS.
+	SessionCookie = hostPrefix + sessionCookie
 	// hostPrefix restricts a cookie to this host and to TLS.
 	hostPrefix = "__Host-"
 	// maxCookie is the maximum cookie size of browsers, in bytes.
@@ -39,14 +41,14 @@ const (
 )
 
 // errCookieTooLong is returned if browsers would not keep a cookie.
-var errCookieTooLong = errors.New("server: the claims of this person are too long for a session cookie")
+var errCookieTooLong = errors.New("authn: the claims of this person are too long for a session cookie")
 
 // errProofUsed is returned for a sign-in proof that was already used.
-var errProofUsed = errors.New("server: this sign-in was already used")
+var errProofUsed = errors.New("authn: this sign-in was already used")
 
 // createSession creates a session. Its id is derived from the proof, and the store accepts an id
 // once: a second sign-in with the same proof returns errProofUsed on every replica.
-func (p *sessionManager) createSession(ctx context.Context, who Principal, proof string) (session, error) {
+func (p *Sessions) createSession(ctx context.Context, who Principal, proof string) (session, error) {
 	now := p.now()
 	who.Auth.Until = now.Add(p.Lifetime).Truncate(time.Second)
 	who.Auth.Credential = ident.Derive(sessionIDKind, proof)
@@ -54,7 +56,7 @@ func (p *sessionManager) createSession(ctx context.Context, who Principal, proof
 	if value, err := p.sealCookie(sessionLabel, s); err != nil || len(value) > maxCookie {
 		return s, errors.Join(errCookieTooLong, err)
 	}
-	roles := roleNames(who.Roles)
+	roles := RoleNames(who.Roles)
 	line, err := s.auditLine(audit.SessionBegun{Session: s.ID, Roles: roles, Until: audit.TimestampOf(who.Auth.Until)})
 	if err != nil {
 		return s, err
@@ -71,13 +73,13 @@ func (p *sessionManager) createSession(ctx context.Context, who Principal, proof
 // auditLine returns the audit record of a session, with its person as the actor.
 func (s session) auditLine(body audit.Body) (store.Writes, error) {
 	auth := s.Who.Auth
-	actor := audit.Actor{Principal: s.Who.ID, Kind: audit.ActorPerson, Via: auth.via(), Auth: string(auth.Strength), MFA: auth.Strength.AtLeast(desk.AuthMFA)}
+	actor := audit.Actor{Principal: s.Who.ID, Kind: audit.ActorPerson, Via: auth.Via(), Auth: string(auth.Strength), MFA: auth.Strength.AtLeast(desk.AuthMFA)}
 	line, err := audit.NewLine(s.Who.Account, actor, audit.Location{}, body)
 	return store.Writes{Audit: [][]byte{line}}, err
 }
 
 // authenticate returns the valid session of a request.
-func (p *sessionManager) authenticate(r *http.Request) (session, error) {
+func (p *Sessions) authenticate(r *http.Request) (session, error) {
 	s, ok := p.readSession(r)
 	now := p.now()
 	switch {
@@ -97,17 +99,12 @@ func (p *sessionManager) authenticate(r *http.Request) (session, error) {
 // cookieRenewals is how often the cookie of an active session is rewritten within its idle timeout.
 const cookieRenewals = 6
 
-// renew rewrites the cookie of an active session, so that it does not time out.
-func (s *Server) renew(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if by := principalOf(r.Context()).Auth.Method; s.sessions != nil && (by == MethodOIDC || by == MethodDev) {
-			s.sessions.renew(w, r)
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func (p *sessionManager) renew(w http.ResponseWriter, r *http.Request) {
+// Renew rewrites the cookie of the session of a request, so that an active session does not time
+// out. who is the authenticated principal.
+func (p *Sessions) Renew(w http.ResponseWriter, r *http.Request, who Principal) {
+	if who.Auth.Method != MethodOIDC && who.Auth.Method != MethodDev {
+		return
+	}
 	now := p.now()
 	if s, ok := p.readSession(r); !ok || now.Sub(s.Seen) < p.IdleTimeout/cookieRenewals && p.isSealedWithCurrentKey(r) {
 		return
@@ -119,13 +116,13 @@ func (p *sessionManager) renew(w http.ResponseWriter, r *http.Request) {
 }
 
 // readSession reads the session of a request. It may have ended.
-func (p *sessionManager) readSession(r *http.Request) (s session, ok bool) {
+func (p *Sessions) readSession(r *http.Request) (s session, ok bool) {
 	ok = p.readCookie(r, sessionCookie, sessionLabel, &s)
 	return s, ok
 }
 
 // revokeSession permanently ends the session of a request on all replicas, if it has one.
-func (p *sessionManager) revokeSession(r *http.Request) error {
+func (p *Sessions) revokeSession(r *http.Request) error {
 	s, ok := p.readSession(r)
 	if !ok {
 		return nil
@@ -142,23 +139,32 @@ func (p *sessionManager) revokeSession(r *http.Request) error {
 }
 
 // writeSession sets the session cookie.
-func (p *sessionManager) writeSession(w http.ResponseWriter, r *http.Request, s session) error {
+func (p *Sessions) writeSession(w http.ResponseWriter, r *http.Request, s session) error {
 	return p.setCookie(w, r, sessionCookie, sessionLabel, s, s.Who.Auth.Until.Sub(p.now()))
 }
 
+// Credential returns the sealed session of a request; "" if it has none. It is not verified.
+func (p *Sessions) Credential(r *http.Request) string {
+	c, err := r.Cookie(p.cookieName(r, sessionCookie))
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
 // secure reports whether browsers use TLS, to this server or to a proxy in front of it.
-func (p *sessionManager) secure(r *http.Request) bool { return p.tls || r.TLS != nil }
+func (p *Sessions) secure(r *http.Request) bool { return p.tls || r.TLS != nil }
 
 // cookieName returns the cookie's name in the browser. With TLS only the prefixed name counts: a
 // neighbouring host or an attacker on a page without TLS could have set another one.
-func (p *sessionManager) cookieName(r *http.Request, name string) string {
+func (p *Sessions) cookieName(r *http.Request, name string) string {
 	if p.secure(r) {
 		return hostPrefix + name
 	}
 	return name
 }
 
-func (p *sessionManager) sealCookie(label string, value any) (string, error) {
+func (p *Sessions) sealCookie(label string, value any) (string, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return "", err
@@ -166,7 +172,7 @@ func (p *sessionManager) sealCookie(label string, value any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(p.Sealer.Seal(label, data)), nil
 }
 
-func (p *sessionManager) openCookie(label, text string, value any) bool {
+func (p *Sessions) openCookie(label, text string, value any) bool {
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(sealed) == 0 {
 		return false
@@ -175,7 +181,7 @@ func (p *sessionManager) openCookie(label, text string, value any) bool {
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-func (p *sessionManager) setCookie(w http.ResponseWriter, r *http.Request, name, label string, value any, lifetime time.Duration) error {
+func (p *Sessions) setCookie(w http.ResponseWriter, r *http.Request, name, label string, value any, lifetime time.Duration) error {
 	text, err := p.sealCookie(label, value)
 	if err != nil {
 		return err
@@ -187,7 +193,7 @@ func (p *sessionManager) setCookie(w http.ResponseWriter, r *http.Request, name,
 	return nil
 }
 
-func (p *sessionManager) readCookie(r *http.Request, name, label string, value any) bool {
+func (p *Sessions) readCookie(r *http.Request, name, label string, value any) bool {
 	all := r.CookiesNamed(p.cookieName(r, name))
 	// two cookies of the same name are ambiguous
 	return len(all) == 1 && p.openCookie(label, all[0].Value, value)
@@ -195,7 +201,7 @@ func (p *sessionManager) readCookie(r *http.Request, name, label string, value a
 
 // isSealedWithCurrentKey reports whether the session cookie uses the current key. During a key
 // rotation, active people stay signed in.
-func (p *sessionManager) isSealedWithCurrentKey(r *http.Request) bool {
+func (p *Sessions) isSealedWithCurrentKey(r *http.Request) bool {
 	all := r.CookiesNamed(p.cookieName(r, sessionCookie))
 	if len(all) != 1 {
 		return false
@@ -204,26 +210,26 @@ func (p *sessionManager) isSealedWithCurrentKey(r *http.Request) bool {
 	return err == nil && p.Sealer.Current(sealed)
 }
 
-func (p *sessionManager) dropCookie(w http.ResponseWriter, r *http.Request, name string) {
+func (p *Sessions) dropCookie(w http.ResponseWriter, r *http.Request, name string) {
 	http.SetCookie(w, p.cookie(r, name, "", -1))
 }
 
 // cookie returns a cookie with SameSite=Lax, not Strict: a link in a message opens the inbox signed
 // in.
-func (p *sessionManager) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
+func (p *Sessions) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: p.cookieName(r, name), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: p.secure(r), SameSite: http.SameSiteLaxMode}
 }
 
 // crossOrigin rejects requests that change something, carry a session, and come from another
 // origin. Browsers state the origin; clients without one are not browsers and may not use a
 // session.
-func (p *sessionManager) crossOrigin(r *http.Request) error {
+func (p *Sessions) crossOrigin(r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return nil
 	}
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
-		return errCrossOrigin
+		return ErrCrossOrigin
 	}
 	return p.origins.Check(r)
 }

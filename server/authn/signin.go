@@ -1,10 +1,11 @@
-package server
+package authn
 
 import (
 	"cmp"
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/logsample"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -30,7 +33,7 @@ type SignIn struct {
 	Credentials store.Credentials
 	// Sealer encrypts cookies. All replicas need the same keys.
 	Sealer executor.Sealer
-	// OIDC is the identity provider. Without one, people sign in with [Server.DevLink] only.
+	// OIDC is the identity provider. Without one, people sign in with [Sessions.DevLink] only.
 	OIDC *OIDC
 	// Lifetime is the maximum duration of a session. Defaults to 8 h.
 	Lifetime time.Duration
@@ -40,25 +43,38 @@ type SignIn struct {
 	Now func() time.Time
 }
 
-// sessionManager signs people in and manages their sessions.
-type sessionManager struct {
+// Sessions signs people in and manages their sessions. Create it with New.
+type Sessions struct {
 	SignIn
 	idp         *idp // nil: none
 	tls         bool // the server's public URL is https
 	origins     *http.CrossOriginProtection
 	devEnabled  atomic.Bool // a development link was created
-	lastCleanup interval
+	lastCleanup Interval
+	hooks       Hooks
+	// Rate limits for log lines that anonymous clients can cause.
+	rejectionLog, failureLog logsample.Sampler
 }
 
-func newSessionManager(config SignIn) (*sessionManager, error) {
+// Hooks connect the sign-in pages to the log and the metrics of a server.
+type Hooks struct {
+	Log *slog.Logger
+	// Rejected is called with the problem code of each rejected sign-in.
+	Rejected func(code string)
+	// Failed is called with the component for each internal error.
+	Failed func(component string)
+}
+
+// New returns the sessions of a configuration. It returns an error if the configuration is invalid.
+func New(config SignIn, hooks Hooks) (*Sessions, error) {
 	switch {
 	case config.Credentials == nil || config.Sealer == nil:
-		return nil, errors.New("server: SignIn needs Credentials and a Sealer")
+		return nil, errors.New("authn: SignIn needs Credentials and a Sealer")
 	case config.Lifetime < 0 || config.IdleTimeout < 0:
-		return nil, errors.New("server: SignIn.Lifetime and SignIn.IdleTimeout cannot be negative")
+		return nil, errors.New("authn: SignIn.Lifetime and SignIn.IdleTimeout cannot be negative")
 	}
 	config.Lifetime, config.IdleTimeout = cmp.Or(config.Lifetime, 8*time.Hour), cmp.Or(config.IdleTimeout, 30*time.Minute)
-	p := &sessionManager{SignIn: config, origins: http.NewCrossOriginProtection()}
+	p := &Sessions{SignIn: config, hooks: hooks, origins: http.NewCrossOriginProtection()}
 	if config.OIDC == nil {
 		return p, nil
 	}
@@ -72,40 +88,31 @@ func newSessionManager(config SignIn) (*sessionManager, error) {
 	return p, p.origins.AddTrustedOrigin(home.Scheme + "://" + home.Host)
 }
 
-func (p *sessionManager) now() time.Time {
+func (p *Sessions) now() time.Time {
 	if p.Now != nil {
 		return p.Now()
 	}
 	return time.Now()
 }
 
-// setUpSignIn prepares browser sign-in.
-func (s *Server) setUpSignIn() error {
-	if s.config.SignIn == nil {
-		return nil
-	}
-	p, err := newSessionManager(*s.config.SignIn)
-	if err != nil {
-		return err
-	}
-	s.sessions = p
+// Identifier returns an authenticator that accepts sessions and what programs accepts: usually API
+// keys, and tokens of the identity provider if OIDC.Audience is set. A token that is sent must be
+// valid, whatever else the request carries. It returns ErrCrossOrigin for a session that a page of
+// another origin uses to change something.
+func (p *Sessions) Identifier(programs Authenticator) Authenticator {
 	if p.idp != nil && p.idp.Audience != "" {
-		s.config.Auth = firstOf(s.config.Auth, p.idp)
+		programs = firstOf(programs, p.idp)
 	}
-	return nil
+	return AuthenticatorFunc(func(r *http.Request) (Principal, error) { return p.identify(r, programs) })
 }
 
-// registerSignIn adds the pages. They are not part of the API.
-func (s *Server) registerSignIn(mux *routeTable) {
-	s.registerMe()
-	if s.sessions == nil {
-		return
-	}
-	mux.HandleFunc("GET /{$}", s.home)
-	mux.HandleFunc("GET /signin", s.signIn)
-	mux.HandleFunc("GET /signin/callback", s.callback)
-	mux.HandleFunc("GET /signin/dev", s.devSignIn)
-	mux.HandleFunc("POST /signout", s.signOut)
+// Register adds the sign-in pages. They are not part of the API.
+func (p *Sessions) Register(handle func(pattern string, handler func(http.ResponseWriter, *http.Request))) {
+	handle("GET /{$}", p.home)
+	handle("GET /signin", p.signIn)
+	handle("GET /signin/callback", p.callback)
+	handle("GET /signin/dev", p.devSignIn)
+	handle("POST /signout", p.signOut)
 }
 
 // flow is the state that a browser keeps during a sign-in at the identity provider. It binds the
@@ -131,28 +138,28 @@ func flowCookieName(state string) string {
 const maxFlowBytes = 6000
 
 // home is the default page after sign-in. It is not for programs.
-func (s *Server) home(w http.ResponseWriter, r *http.Request) {
+func (p *Sessions) home(w http.ResponseWriter, r *http.Request) {
 	if !wantsHTML(r) {
-		writeProblem(w, problem("not_found", "no such path; see /openapi.json"))
+		problems.Write(w, problems.New("not_found", "no such path; see /openapi.json"))
 		return
 	}
-	found, err := s.sessions.authenticate(r)
+	found, err := p.authenticate(r)
 	switch {
 	case errors.Is(err, ErrUnauthenticated):
 		http.Redirect(w, r, "/signin", http.StatusSeeOther)
 	case err != nil:
-		s.rejectSignIn(w, r, err)
+		p.rejectSignIn(w, r, err)
 	default:
-		s.writePage(w, pageHome(found.Who))
+		p.writePage(w, pageHome(found.Who))
 	}
 }
 
 // signIn redirects to the identity provider, or explains how to sign in if there is none.
-func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
-	p, query := s.sessions, r.URL.Query()
+func (p *Sessions) signIn(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
 	back := localPath(query.Get("return"))
 	if query.Has("bye") {
-		s.writePage(w, pageSignedOut(p.idp != nil))
+		p.writePage(w, pageSignedOut(p.idp != nil))
 		return
 	}
 	if _, err := p.authenticate(r); err == nil {
@@ -160,25 +167,25 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.idp == nil {
-		s.writePage(w, pageNoIDP)
+		p.writePage(w, pageNoIDP)
 		return
 	}
 	at, err := p.idp.discover(r.Context())
 	if err != nil {
-		s.rejectSignIn(w, r, err)
+		p.rejectSignIn(w, r, err)
 		return
 	}
 	f := flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Return: back, Until: p.now().Add(flowTTL)}
 	p.clearFlows(w, r)
 	if err := p.setCookie(w, r, flowCookieName(f.State), flowLabel, f, flowTTL); err != nil {
-		s.rejectSignIn(w, r, err)
+		p.rejectSignIn(w, r, err)
 		return
 	}
 	http.Redirect(w, r, at.signInURL(f), http.StatusSeeOther)
 }
 
 // clearFlows clears the flow cookies of a browser that started too many.
-func (p *sessionManager) clearFlows(w http.ResponseWriter, r *http.Request) {
+func (p *Sessions) clearFlows(w http.ResponseWriter, r *http.Request) {
 	prefix := p.cookieName(r, flowCookieName(""))
 	var names []string
 	size := 0
@@ -197,7 +204,7 @@ func (p *sessionManager) clearFlows(w http.ResponseWriter, r *http.Request) {
 }
 
 // takeFlow returns the flow of this callback. It can be used once.
-func (p *sessionManager) takeFlow(w http.ResponseWriter, r *http.Request) (f flow, ok bool) {
+func (p *Sessions) takeFlow(w http.ResponseWriter, r *http.Request) (f flow, ok bool) {
 	state := r.URL.Query().Get("state")
 	if !isVisibleToken(state, 64) {
 		return f, false
@@ -208,62 +215,60 @@ func (p *sessionManager) takeFlow(w http.ResponseWriter, r *http.Request) (f flo
 }
 
 // callback handles the identity provider's redirect.
-func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
-	p := s.sessions
+func (p *Sessions) callback(w http.ResponseWriter, r *http.Request) {
 	if p.idp == nil {
-		s.rejectSignIn(w, r, problem("not_found", "no identity provider is configured"))
+		p.rejectSignIn(w, r, problems.New("not_found", "no identity provider is configured"))
 		return
 	}
 	f, ok := p.takeFlow(w, r)
 	if !ok {
-		s.rejectSignIn(w, r, problem("bad_request", "this sign-in was not started in this browser, or it took too long"))
+		p.rejectSignIn(w, r, problems.New("bad_request", "this sign-in was not started in this browser, or it took too long"))
 		return
 	}
 	who, err := p.idp.completeSignIn(r.Context(), r.URL.Query(), f)
 	if err != nil {
-		s.rejectSignIn(w, r, err)
+		p.rejectSignIn(w, r, err)
 		return
 	}
-	s.startSession(w, r, who, f.State, f.Return)
+	p.startSession(w, r, who, f.State, f.Return)
 }
 
 // startSession starts a session. A previous session of the browser ends, because another person may
 // know it.
-func (s *Server) startSession(w http.ResponseWriter, r *http.Request, who Principal, proof, back string) {
-	begun, err := s.sessions.createSession(r.Context(), who, proof)
+func (p *Sessions) startSession(w http.ResponseWriter, r *http.Request, who Principal, proof, back string) {
+	begun, err := p.createSession(r.Context(), who, proof)
 	if err == nil {
-		err = s.sessions.revokeSession(r)
+		err = p.revokeSession(r)
 	}
 	if err == nil {
-		err = s.sessions.writeSession(w, r, begun)
+		err = p.writeSession(w, r, begun)
 	}
 	if err != nil {
-		s.rejectSignIn(w, r, err)
+		p.rejectSignIn(w, r, err)
 		return
 	}
-	s.deleteEndedSessions(r)
-	s.config.Log.Info("signed in", "account", who.Account, "principal", who.ID, "roles", who.Roles, "by", who.Auth.Method)
+	p.deleteEndedSessions(r)
+	p.hooks.Log.Info("signed in", "account", who.Account, "principal", who.ID, "roles", who.Roles, "by", who.Auth.Method)
 	http.Redirect(w, r, back, http.StatusSeeOther)
 }
 
 // signOut ends a session. If that fails, the browser keeps the cookie and can try again.
-func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
-	p := s.sessions
+func (p *Sessions) signOut(w http.ResponseWriter, r *http.Request) {
 	over, had := p.readSession(r)
 	// Browsers omit the session from cross-site posts. Deleting the cookie in response would let
 	// any page sign people out.
 	if had && p.crossOrigin(r) != nil || p.origins.Check(r) != nil {
-		s.rejectSignIn(w, r, problem("forbidden", "cross-origin request"))
+		p.rejectSignIn(w, r, problems.New("forbidden", "cross-origin request"))
 		return
 	}
 	if err := p.revokeSession(r); err != nil {
-		s.rejectSignIn(w, r, err)
+		p.rejectSignIn(w, r, err)
 		return
 	}
 	p.dropCookie(w, r, sessionCookie)
-	s.deleteEndedSessions(r)
+	p.deleteEndedSessions(r)
 	if had {
-		s.config.Log.Info("signed out", "account", over.Who.Account, "principal", over.Who.ID)
+		p.hooks.Log.Info("signed out", "account", over.Who.Account, "principal", over.Who.ID)
 	}
 	if !wantsHTML(r) {
 		w.WriteHeader(http.StatusNoContent)

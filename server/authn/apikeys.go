@@ -1,4 +1,4 @@
-package server
+package authn
 
 import (
 	"context"
@@ -39,10 +39,10 @@ var alphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPaddin
 // credential to store.
 func NewKey(account, name string, role Role, expires time.Time) (key string, kept store.Credential, err error) {
 	if !slices.Contains(Roles, role) {
-		return "", kept, fmt.Errorf("server: unknown role %q; the roles are %v", role, Roles)
+		return "", kept, fmt.Errorf("authn: unknown role %q; the roles are %v", role, Roles)
 	}
 	if account == "" || name == "" {
-		return "", kept, errors.New("server: an API key needs an account and a name")
+		return "", kept, errors.New("authn: an API key needs an account and a name")
 	}
 	var raw [idBytes + secretBytes]byte
 	if _, err := rand.Read(raw[:]); err != nil {
@@ -80,7 +80,7 @@ func parseKey(key string) (id, secret string, ok bool) {
 // Keys returns an Authenticator for API keys. A revoked key is rejected at once.
 func Keys(credentials store.Credentials) Authenticator {
 	return AuthenticatorFunc(func(r *http.Request) (Principal, error) {
-		id, secret, ok := parseKey(bearerToken(r))
+		id, secret, ok := parseKey(BearerToken(r))
 		if !ok {
 			return Principal{}, ErrUnauthenticated
 		}
@@ -103,8 +103,8 @@ func checkCredential(ctx context.Context, credentials store.Credentials, id, sec
 	return Principal{Account: c.Account, ID: c.Name, Roles: []Role{Role(c.Role)}, Auth: Auth{Method: MethodAPIKey, Credential: c.ID, Strength: desk.AuthToken, Until: c.Expires}}, nil
 }
 
-// bearerToken returns the bearer token of a request.
-func bearerToken(r *http.Request) string {
+// BearerToken returns the bearer token of a request.
+func BearerToken(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""

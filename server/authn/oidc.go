@@ -1,4 +1,4 @@
-package server
+package authn
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // OIDC configures an OpenID Connect provider and how its claims map to roles and accounts. People
@@ -78,7 +79,7 @@ func (o *OIDC) Check() error {
 // validate checks a configuration and returns the server's own URL.
 func (o *OIDC) validate() (home *url.URL, err error) {
 	if o.Issuer == "" || o.ClientID == "" {
-		return nil, errors.New("server: OIDC needs an Issuer and a ClientID")
+		return nil, errors.New("authn: OIDC needs an Issuer and a ClientID")
 	}
 	if _, err := safeURL("Issuer", o.Issuer); err != nil {
 		return nil, err
@@ -88,24 +89,24 @@ func (o *OIDC) validate() (home *url.URL, err error) {
 	}
 	switch {
 	case home.Path != "/signin/callback" || home.RawQuery != "":
-		return nil, errors.New("server: the path of OIDC.RedirectURL must be /signin/callback")
+		return nil, errors.New("authn: the path of OIDC.RedirectURL must be /signin/callback")
 	case (o.Account == "") == (o.AccountClaim == ""):
-		return nil, errors.New("server: OIDC needs either an Account or an AccountClaim")
+		return nil, errors.New("authn: OIDC needs either an Account or an AccountClaim")
 	case len(o.Roles) == 0:
-		return nil, errors.New("server: OIDC.Roles is empty, so no sign-in could succeed")
+		return nil, errors.New("authn: OIDC.Roles is empty, so no sign-in could succeed")
 	case o.Audience == o.ClientID:
-		return nil, errors.New("server: OIDC.Audience must differ from OIDC.ClientID: an ID token is not an API credential")
+		return nil, errors.New("authn: OIDC.Audience must differ from OIDC.ClientID: an ID token is not an API credential")
 	}
 	for group, roles := range o.Roles {
 		for _, role := range roles {
 			if !slices.Contains(Roles, role) {
-				return nil, fmt.Errorf("server: group %q has unknown role %q; the roles are %v", group, role, Roles)
+				return nil, fmt.Errorf("authn: group %q has unknown role %q; the roles are %v", group, role, Roles)
 			}
 		}
 	}
 	for acr, strength := range o.ACR {
 		if !slices.Contains([]desk.Auth{desk.AuthSSO, desk.AuthMFA, desk.AuthHardware}, strength) {
-			return nil, fmt.Errorf("server: acr %q has unknown strength %q", acr, strength)
+			return nil, fmt.Errorf("authn: acr %q has unknown strength %q", acr, strength)
 		}
 	}
 	return home, nil
@@ -115,10 +116,10 @@ func (o *OIDC) validate() (home *url.URL, err error) {
 func safeURL(what, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return nil, fmt.Errorf("server: OIDC.%s is not a valid URL", what)
+		return nil, fmt.Errorf("authn: OIDC.%s is not a valid URL", what)
 	}
 	if u.Scheme != "https" && !(u.Scheme == "http" && isLoopbackHost(u.Hostname())) {
-		return nil, fmt.Errorf("server: OIDC.%s must use https; http is allowed for loopback hosts only", what)
+		return nil, fmt.Errorf("authn: OIDC.%s must use https; http is allowed for loopback hosts only", what)
 	}
 	return u, nil
 }
@@ -154,7 +155,7 @@ func (p *idp) completeSignIn(ctx context.Context, query url.Values, f flow) (Pri
 		return Principal{}, err
 	}
 	if iss := query.Get("iss"); iss != "" && iss != p.Issuer { // RFC 9207
-		return Principal{}, problem("bad_request", "the response is from another identity provider")
+		return Principal{}, problems.New("bad_request", "the response is from another identity provider")
 	}
 	if code := query.Get("error"); code != "" {
 		return Principal{}, providerDenied(code)
@@ -169,10 +170,10 @@ func (p *idp) completeSignIn(ctx context.Context, query url.Values, f flow) (Pri
 		return Principal{}, err
 	}
 	if verified.Nonce != f.Nonce {
-		return Principal{}, problem("bad_request", "the ID token belongs to another sign-in")
+		return Principal{}, problems.New("bad_request", "the ID token belongs to another sign-in")
 	}
 	if verified.AccessTokenHash != "" && verified.VerifyAccessToken(token.AccessToken) != nil {
-		return Principal{}, problem("forbidden", "the ID token belongs to another access token")
+		return Principal{}, problems.New("forbidden", "the ID token belongs to another access token")
 	}
 	c, err := claimsOf(verified)
 	if err == nil {
@@ -206,11 +207,11 @@ func (p *idp) exchange(ctx context.Context, at *providerMetadata, code, verifier
 func providerDenied(code string) error {
 	switch {
 	case code == "temporarily_unavailable" || code == "server_error":
-		return providerUnavailable(errors.New("server: identity provider returned " + code))
+		return providerUnavailable(errors.New("authn: identity provider returned " + code))
 	case isVisibleToken(code, 64):
-		return problem("forbidden", "the identity provider denied the sign-in (%s)", code)
+		return problems.New("forbidden", "the identity provider denied the sign-in (%s)", code)
 	}
-	return problem("forbidden", "the identity provider denied the sign-in")
+	return problems.New("forbidden", "the identity provider denied the sign-in")
 }
 
 // exchangeError converts a failed code exchange. The provider's response may contain secrets, so
@@ -218,22 +219,22 @@ func providerDenied(code string) error {
 func exchangeError(err error) error {
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
-		cause := errors.New("server: identity provider returned no token")
+		cause := errors.New("authn: identity provider returned no token")
 		if network, ok := errors.AsType[*url.Error](err); ok {
 			cause = fmt.Errorf("%w: %w", cause, network.Err)
 		}
 		return providerUnavailable(cause)
 	}
 	if refused.Response != nil && refused.Response.StatusCode >= http.StatusInternalServerError {
-		return providerUnavailable(fmt.Errorf("server: code exchange failed: %d", refused.Response.StatusCode))
+		return providerUnavailable(fmt.Errorf("authn: code exchange failed: %d", refused.Response.StatusCode))
 	}
 	if refused.ErrorCode == "invalid_grant" {
-		return problem("bad_request", "the code was already used or has expired")
+		return problems.New("bad_request", "the code was already used or has expired")
 	}
 	why := "no reason given"
 	// a longer text is not an error code and may contain anything
 	if isVisibleToken(refused.ErrorCode, 64) {
 		why = refused.ErrorCode
 	}
-	return errors.Join(overloaded("the identity provider does not recognize this server"), errors.New("server: code exchange failed: "+why))
+	return errors.Join(problems.Overloaded("the identity provider does not recognize this server"), errors.New("authn: code exchange failed: "+why))
 }

@@ -1,14 +1,11 @@
-package server
+package authn
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata/desk"
 )
@@ -27,7 +24,8 @@ const (
 // Roles lists all roles.
 var Roles = []Role{RoleAgent, RoleApprover, RoleAuditor, RoleAdmin}
 
-func roleNames(roles []Role) []string {
+// RoleNames returns the roles as text.
+func RoleNames(roles []Role) []string {
 	names := make([]string, len(roles))
 	for i, role := range roles {
 		names[i] = string(role)
@@ -102,9 +100,9 @@ const (
 	maxACR          = 128
 )
 
-// via describes for the audit record how a decision was authenticated: "http/oidc id=session_…
+// Via describes for the audit record how a decision was authenticated: "http/oidc id=session_…
 // amr=otp,pwd acr=urn:example:gold".
-func (a Auth) via() string {
+func (a Auth) Via() string {
 	via := "http"
 	if a.Method != "" {
 		via += "/" + string(a.Method)
@@ -137,22 +135,27 @@ func (p Principal) Has(roles ...Role) bool {
 	return slices.Contains(p.Roles, RoleAdmin) || slices.ContainsFunc(roles, func(role Role) bool { return slices.Contains(p.Roles, role) })
 }
 
-// actorKind returns the kind of actor for the audit record. A principal that may decide, or only
+// ActorKind returns the kind of actor for the audit record. A principal that may decide, or only
 // reads, is a person.
-func (p Principal) actorKind() desk.ActorKind {
+func (p Principal) ActorKind() desk.ActorKind {
 	if slices.Contains(p.Roles, RoleAgent) && !p.Has(RoleApprover) {
 		return desk.ActorAgent
 	}
 	return desk.ActorHuman
 }
 
-// from returns the principal as the actor of a command.
-func (p Principal) from() desk.From {
-	return desk.From{Actor: desk.Actor{ID: p.ID, Kind: p.actorKind(), Auth: p.Auth.Strength}, Via: p.Auth.via()}
+// From returns the principal as the actor of a command.
+func (p Principal) From() desk.From {
+	return desk.From{Actor: desk.Actor{ID: p.ID, Kind: p.ActorKind(), Auth: p.Auth.Strength}, Via: p.Auth.Via()}
+}
+
+// Viewer returns the principal as the viewer of a request.
+func (p Principal) Viewer() desk.Viewer {
+	return desk.Viewer{ID: p.ID, Kind: p.ActorKind(), Roles: RoleNames(p.Roles), Admin: p.Has()}
 }
 
 // ErrUnauthenticated is returned if a request carries no valid credentials.
-var ErrUnauthenticated = errors.New("server: not authenticated")
+var ErrUnauthenticated = errors.New("authn: not authenticated")
 
 // Authenticator identifies the caller of a request. It returns ErrUnauthenticated if the
 // credentials are missing or invalid. Any other error means that authentication is temporarily
@@ -167,79 +170,23 @@ type AuthenticatorFunc func(r *http.Request) (Principal, error)
 // Authenticate calls f.
 func (f AuthenticatorFunc) Authenticate(r *http.Request) (Principal, error) { return f(r) }
 
-// errCrossOrigin is returned if a page of another origin made a browser send a request with a
+// ErrCrossOrigin is returned if a page of another origin made a browser send a request with a
 // session.
-var errCrossOrigin = errors.New("server: cross-origin request with a session")
+var ErrCrossOrigin = errors.New("authn: cross-origin request with a session")
 
 // identify authenticates a request. A token that is sent must be valid, whatever else the request
 // carries; a session counts only without a token.
-func (s *Server) identify(r *http.Request) (Principal, error) {
-	if s.sessions == nil || r.Header.Get("Authorization") != "" {
-		return s.config.Auth.Authenticate(r)
+func (p *Sessions) identify(r *http.Request, programs Authenticator) (Principal, error) {
+	if r.Header.Get("Authorization") != "" {
+		return programs.Authenticate(r)
 	}
-	found, err := s.sessions.authenticate(r)
+	found, err := p.authenticate(r)
 	switch {
 	// a custom authenticator may use something other than a token
 	case errors.Is(err, ErrUnauthenticated):
-		return s.config.Auth.Authenticate(r)
-	case err == nil && s.sessions.crossOrigin(r) != nil:
-		return Principal{}, errCrossOrigin
+		return programs.Authenticate(r)
+	case err == nil && p.crossOrigin(r) != nil:
+		return Principal{}, ErrCrossOrigin
 	}
 	return found.Who, err
-}
-
-type principalKey struct{}
-
-// principalOf returns the principal of a request that requireRole admitted.
-func principalOf(ctx context.Context) Principal {
-	p, _ := ctx.Value(principalKey{}).(Principal)
-	return p
-}
-
-// rolesMetadata is the operation metadata that lists the allowed roles.
-const rolesMetadata = "fermata-roles"
-
-// actionMetadata is the operation metadata that names the action on the request {id}. Attempts
-// without the required role are audited under that name.
-const actionMetadata = "fermata-act"
-
-// actionDecide is the action of a decision whose body has not been read yet.
-const actionDecide desk.CommandName = "decide"
-
-// recordForbidden writes to the audit log that the caller lacks the role for an action. The caller
-// is rejected even if the write fails.
-func (s *Server) recordForbidden(ctx context.Context, request string, act desk.CommandName) {
-	me := principalOf(ctx)
-	if err := s.config.Executor.RecordForbidden(ctx, me.Account, request, act, me.from()); err != nil {
-		s.config.Log.Error("audit write of a rejected action failed", "account", me.Account, "err", err)
-	}
-}
-
-// requireRole admits only callers with a role that the operation allows.
-func (s *Server) requireRole(ctx huma.Context, next func(huma.Context)) {
-	roles, guarded := ctx.Operation().Metadata[rolesMetadata].([]Role)
-	if !guarded { // open to all callers
-		next(ctx)
-		return
-	}
-	principal, ok := ctx.Context().Value(principalKey{}).(Principal)
-	switch {
-	case !ok:
-		s.respondProblem(ctx, problem("unauthenticated", "send a bearer token"))
-	case !principal.Has(roles...):
-		if act, ok := ctx.Operation().Metadata[actionMetadata].(desk.CommandName); ok {
-			s.recordForbidden(ctx.Context(), ctx.Param("id"), act)
-		}
-		s.respondProblem(ctx, problem("forbidden", "one of these roles is required: %v", roles))
-	default:
-		next(ctx)
-	}
-}
-
-func (s *Server) respondProblem(ctx huma.Context, p *Problem) {
-	s.metrics.countRejected(p.Code)
-	p.rejected = true
-	if err := huma.WriteErr(s.api, ctx, p.Status, p.Detail, p); err != nil {
-		s.config.Log.Debug("writing a problem response failed", "err", err)
-	}
 }

@@ -1,4 +1,4 @@
-package server
+package authn
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"net/url"
 
 	"golang.org/x/oauth2"
+
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // maxUserinfo is the maximum size of a userinfo response in bytes.
@@ -27,7 +29,7 @@ func (p *idp) addUserinfo(ctx context.Context, at *providerMetadata, token *oaut
 		return providerUnavailable(err)
 	}
 	if sub := told.text("sub"); sub == "" || sub != c.text("sub") {
-		return problem("forbidden", "the userinfo response is about another person")
+		return problems.New("forbidden", "the userinfo response is about another person")
 	}
 	switch { // email_verified must come from the same source as the address
 	case c["email"] != nil:
@@ -54,23 +56,23 @@ func (p *idp) needsUserinfo(c claims) bool {
 func (p *idp) fetchUserinfo(ctx context.Context, endpoint string, token *oauth2.Token) (told claims, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, nil)
 	if err != nil {
-		return nil, errors.New("server: the userinfo endpoint is not a valid URL")
+		return nil, errors.New("authn: the userinfo endpoint is not a valid URL")
 	}
 	token.SetAuthHeader(r)
 	r.Header.Set("Accept", "application/json")
 	response, err := p.Client.Do(r)
 	if network, ok := errors.AsType[*url.Error](err); ok {
-		return nil, fmt.Errorf("server: userinfo: %w", network.Err)
+		return nil, fmt.Errorf("authn: userinfo: %w", network.Err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("server: userinfo: %w", err)
+		return nil, fmt.Errorf("authn: userinfo: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("server: userinfo: identity provider returned %d", response.StatusCode)
+		return nil, fmt.Errorf("authn: userinfo: identity provider returned %d", response.StatusCode)
 	}
 	if json.NewDecoder(io.LimitReader(response.Body, maxUserinfo)).Decode(&told) != nil {
-		return nil, errors.New("server: userinfo: invalid JSON")
+		return nil, errors.New("authn: userinfo: invalid JSON")
 	}
 	return told, nil
 }

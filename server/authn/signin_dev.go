@@ -1,4 +1,4 @@
-package server
+package authn
 
 import (
 	"crypto/rand"
@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // ErrNotLoopback is returned if the server is reachable from other machines, so that development
 // sign-in is not available.
-var ErrNotLoopback = errors.New("server: development sign-in needs a listener on a loopback address, such as 127.0.0.1")
+var ErrNotLoopback = errors.New("authn: development sign-in needs a listener on a loopback address, such as 127.0.0.1")
 
 // devLinkTTL is how long an unused development link is valid.
 const devLinkTTL = time.Hour
@@ -34,32 +35,29 @@ type devToken struct {
 // a server that its user started on their own machine. It returns ErrNotLoopback if the listener is
 // not on a loopback address. The link and its session are rejected in requests from other machines,
 // through a proxy, or for another host. Links are accepted only after the first call of DevLink.
-func (s *Server) DevLink(listener net.Addr, who Principal, path string) (string, error) {
+func (p *Sessions) DevLink(listener net.Addr, who Principal, path string) (string, error) {
 	tcp, ok := listener.(*net.TCPAddr)
 	switch {
 	case !ok || !tcp.IP.IsLoopback():
 		return "", ErrNotLoopback
-	case s.sessions == nil:
-		return "", errors.New("server: Config.SignIn is missing")
-	case s.sessions.tls:
-		return "", errors.New("server: OIDC.RedirectURL is not a loopback URL; development sign-in is not available")
+	case p.tls:
+		return "", errors.New("authn: OIDC.RedirectURL is not a loopback URL; development sign-in is not available")
 	case who.Account == "" || who.ID == "" || len(who.Roles) == 0:
-		return "", errors.New("server: a development link needs a principal with an account and roles")
+		return "", errors.New("authn: a development link needs a principal with an account and roles")
 	}
 	who.Auth = Auth{Method: MethodDev, Strength: desk.AuthToken}
-	token, err := s.sessions.sealCookie(devLabel, devToken{Proof: rand.Text(), Who: who, Return: localPath(path), Until: s.sessions.now().Add(devLinkTTL)})
+	token, err := p.sealCookie(devLabel, devToken{Proof: rand.Text(), Who: who, Return: localPath(path), Until: p.now().Add(devLinkTTL)})
 	if err != nil {
 		return "", err
 	}
-	s.sessions.devEnabled.Store(true)
+	p.devEnabled.Store(true)
 	return "http://" + tcp.String() + "/signin/dev?token=" + url.QueryEscape(token), nil
 }
 
 // devSignIn handles a development link.
-func (s *Server) devSignIn(w http.ResponseWriter, r *http.Request) {
-	p := s.sessions
+func (p *Sessions) devSignIn(w http.ResponseWriter, r *http.Request) {
 	if !p.devEnabled.Load() {
-		s.rejectSignIn(w, r, problem("not_found", "development sign-in is not available"))
+		p.rejectSignIn(w, r, problems.New("not_found", "development sign-in is not available"))
 		return
 	}
 	if r.Method != http.MethodGet { // HEAD must not use up the link
@@ -67,12 +65,12 @@ func (s *Server) devSignIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !isLocal(r) {
-		s.rejectSignIn(w, r, problem("forbidden", "development sign-in works only on the server's machine, and not through a proxy"))
+		p.rejectSignIn(w, r, problems.New("forbidden", "development sign-in works only on the server's machine, and not through a proxy"))
 		return
 	}
 	var token devToken
 	if !p.openCookie(devLabel, r.URL.Query().Get("token"), &token) || !p.now().Before(token.Until) {
-		s.rejectSignIn(w, r, problem("forbidden", "this link is invalid or has expired; restart the program to get a new one"))
+		p.rejectSignIn(w, r, problems.New("forbidden", "this link is invalid or has expired; restart the program to get a new one"))
 		return
 	}
 	if _, err := p.authenticate(r); err == nil { // the page was opened again
@@ -80,7 +78,7 @@ func (s *Server) devSignIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token.Who.Auth.At = p.now().Truncate(time.Second)
-	s.startSession(w, r, token.Who, token.Proof, token.Return)
+	p.startSession(w, r, token.Who, token.Proof, token.Return)
 }
 
 // forwarding are headers that proxies add. The connection does not identify a client behind a

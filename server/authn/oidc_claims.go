@@ -1,4 +1,4 @@
-package server
+package authn
 
 import (
 	"slices"
@@ -10,6 +10,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // claims are the claims of a token.
@@ -73,11 +74,11 @@ func (p *idp) principal(c claims, by Method) (Principal, error) {
 	}
 	switch {
 	case !isDisplayable(who.ID, maxPrincipal):
-		return Principal{}, problem("forbidden", "the identity provider did not send your identity (claim %s)", p.PrincipalClaim)
+		return Principal{}, problems.New("forbidden", "the identity provider did not send your identity (claim %s)", p.PrincipalClaim)
 	case p.PrincipalClaim == "email" && c["email_verified"] != true && c["email_verified"] != "true":
-		return Principal{}, problem("forbidden", "the identity provider has not verified your e-mail address")
+		return Principal{}, problems.New("forbidden", "the identity provider has not verified your e-mail address")
 	case !isDisplayable(who.Account, maxAccount):
-		return Principal{}, problem("forbidden", "the identity provider did not send your account (claim %s)", p.AccountClaim)
+		return Principal{}, problems.New("forbidden", "the identity provider did not send your account (claim %s)", p.AccountClaim)
 	}
 	var err error
 	if who.Roles, err = p.roles(c); err != nil {
@@ -105,7 +106,7 @@ func (p *idp) principal(c claims, by Method) (Principal, error) {
 func (p *idp) roles(c claims) (roles []Role, err error) {
 	groups := c.list(p.GroupsClaim)
 	if len(groups) == 0 {
-		return nil, problem("forbidden", "the identity provider did not send your groups (claim %s)", p.GroupsClaim)
+		return nil, problems.New("forbidden", "the identity provider did not send your groups (claim %s)", p.GroupsClaim)
 	}
 	for _, role := range Roles {
 		if slices.ContainsFunc(groups, func(group string) bool { return slices.Contains(p.Roles[group], role) }) {
@@ -113,7 +114,7 @@ func (p *idp) roles(c claims) (roles []Role, err error) {
 		}
 	}
 	if len(roles) == 0 {
-		return nil, problem("forbidden", "none of your groups has a role on this server; ask its operator")
+		return nil, problems.New("forbidden", "none of your groups has a role on this server; ask its operator")
 	}
 	return roles, nil
 }

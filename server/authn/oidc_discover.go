@@ -1,4 +1,4 @@
-package server
+package authn
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // idp is an identity provider with its cached metadata.
@@ -69,9 +70,9 @@ type rateLimitedTransport struct {
 	limit *rate.Limiter
 }
 
-// errProviderRateLimited is returned if a request to the provider was suppressed. Anonymous clients
+// ErrProviderRateLimited is returned if a request to the provider was suppressed. Anonymous clients
 // can cause it; actual provider errors are reported by the requests that were sent.
-var errProviderRateLimited = errors.New("server: rate limit for requests to the identity provider reached")
+var ErrProviderRateLimited = errors.New("authn: rate limit for requests to the identity provider reached")
 
 // Maximum response sizes, in bytes. The library reads the whole body, and error responses are
 // logged.
@@ -83,7 +84,7 @@ const (
 // RoundTrip sends a request, unless the rate limit is reached.
 func (s *rateLimitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !s.limit.Allow() {
-		return nil, errProviderRateLimited
+		return nil, ErrProviderRateLimited
 	}
 	response, err := s.next.RoundTrip(r)
 	if err != nil {
@@ -104,13 +105,13 @@ func (s *rateLimitedTransport) RoundTrip(r *http.Request) (*http.Response, error
 func requireTLSRedirect(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(r *http.Request, before []*http.Request) error {
 		if _, err := safeURL("Issuer", r.URL.String()); err != nil {
-			return errors.New("server: the identity provider redirects to a URL without TLS")
+			return errors.New("authn: the identity provider redirects to a URL without TLS")
 		}
 		if next != nil {
 			return next(r, before)
 		}
 		if len(before) >= maxRedirects {
-			return errors.New("server: the identity provider redirects too often")
+			return errors.New("authn: the identity provider redirects too often")
 		}
 		return nil
 	}
@@ -241,7 +242,7 @@ func authStyle(secret string, methods []string) oauth2.AuthStyle {
 // providerUnavailable reports that the provider does not answer correctly. Existing sessions stay
 // valid.
 func providerUnavailable(err error) error {
-	p := overloaded("the identity provider is unavailable; existing sessions stay valid")
-	p.retryAfter = 5 * time.Second
+	p := problems.Overloaded("the identity provider is unavailable; existing sessions stay valid")
+	p.RetryAfter = 5 * time.Second
 	return errors.Join(p, err)
 }

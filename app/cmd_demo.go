@@ -98,7 +98,7 @@ func (c *demoCommand) prepare(ctx context.Context, r *runningServer) (demoReady,
 	if ready.Token, err = demoKey(ctx, r.store); err != nil {
 		return ready, err
 	}
-	ready.signInLink, err = r.server.DevLink(r.mainAddr(), authn.Principal{Account: demoAccount, ID: demoPerson, Roles: []authn.Role{authn.RoleAdmin}}, "/")
+	ready.signInLink, err = r.server.DevLink(r.mainAddr(), authn.Principal{Account: demoAccount, ID: demoPerson, Roles: []authn.Role{authn.RoleAdmin}}, "/inbox")
 	if err != nil && !errors.Is(err, authn.ErrNotLoopback) {
 		return ready, err
 	}

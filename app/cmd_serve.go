@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/web"
 )
 
 type serveCommand struct {
@@ -61,6 +62,7 @@ type runningServer struct {
 	*executor.Executor
 	settings *config.Config
 	server   *server.Server
+	site     *web.Site // the pages, and the API behind them
 	store    closableStore
 	log      *slog.Logger
 	url      string
@@ -140,6 +142,9 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	if err != nil {
 		return err
 	}
+	if r.site, err = web.New(web.Config{API: r.server, Log: log}); err != nil {
+		return err
+	}
 	return r.listen(log)
 }
 
@@ -190,7 +195,7 @@ func oidcConfig(c config.OIDC) *authn.OIDC {
 // listen opens the listeners.
 func (r *runningServer) listen(log *slog.Logger) error {
 	c := r.settings
-	main, err := listen("listen.addr", c.Listen.Addr, r.server, c.Listen, log)
+	main, err := listen("listen.addr", c.Listen.Addr, r.site, c.Listen, log)
 	if err != nil {
 		return err
 	}

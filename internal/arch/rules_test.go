@@ -87,7 +87,8 @@ var layers = []layer{
 	{"client", may(".", "api", "analytics", "internal/..."), "a client does not depend on the server, except for the types of reports"},
 
 	{"channel/...", may(".", "store", "executor", "desk", "internal/...", "channel/..."), "a channel renders requests and sends votes"},
-	{"web", may(".", "store", "executor", "desk", "internal/..."), "the inbox is a view of requests, like any channel"},
+	{"web/internal/...", may("internal/..."), "rendering of untrusted text, independent of the API"},
+	{"web", may(".", "drawing", "analytics", "api", "client", "web/internal/...", "internal/..."), "the pages are an API client, so they cannot bypass the API"},
 	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another protocol for the same executor"},
 	{"server/internal/admission", may("internal/..."), "limits know accounts and connections, not the API"},
 	{"server/internal/problems", may("api"), "error responses, for all parts of the server"},
@@ -97,6 +98,7 @@ var layers = []layer{
 
 	{"app/sample", may(".", "graph", "provider", "provider/inproc"), "demo graphs, written like user code, and a provider that fails"},
 	{"app/config", may("internal/..."), "settings are read and validated without the packages they configure"},
+	{"web/internal/webtest", may(".", "store", "store/memory", "executor", "provider", "provider/...", "server", "server/authn", "internal/..."), "runs a server with the pages in tests"},
 	{"app/tui", may(".", "drawing", "api", "client", "internal/..."), "the terminal inbox is an API client"},
 	{"app", may(anyPackage), "the program with all commands, importable so that users can add their own graphs"},
 
@@ -187,6 +189,7 @@ var testSupports = []testSupport{
 	{"store/storetest", "the store conformance suite, called from the tests of each store"},
 	{"audit/audittest", "the audit log conformance suite, called from the tests of each log"},
 	{"provider/providertest", "the provider conformance suite, called from the tests of each provider"},
+	{"web/internal/webtest", "a server with the pages, and browsers of its users"},
 	{"examples/console/consoletest", "runs the agent examples as real processes; only their tests call it"},
 }
 

@@ -1,0 +1,71 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+var (
+	errNotFound = &api.Problem{Status: http.StatusNotFound, Code: "not_found"}
+	errInternal = &api.Problem{Status: http.StatusInternalServerError, Code: "internal"}
+)
+
+// errorData is the data of the error page.
+type errorData struct {
+	Title, Text, Next string
+	// Detail is the explanation of the API.
+	Detail string
+	Fields []api.Field
+	SignIn bool
+	Retry  bool
+}
+
+// errorKeys maps a status to the texts of its error page.
+var errorKeys = map[int]string{
+	http.StatusUnauthorized: "unauthenticated", http.StatusForbidden: "forbidden", http.StatusNotFound: "notfound",
+	http.StatusServiceUnavailable: "unavailable", http.StatusTooManyRequests: "busy", http.StatusInternalServerError: "internal",
+	http.StatusInsufficientStorage: "unavailable",
+}
+
+// problemOf returns the problem that an error of the API means.
+func problemOf(err error) *api.Problem {
+	if p, ok := errors.AsType[*api.Problem](err); ok {
+		return p
+	}
+	if errors.Is(err, client.ErrInvalidID) {
+		return errNotFound
+	}
+	return errInternal
+}
+
+// writeError writes the page of an error.
+func (s *Site) writeError(v *visit, err error) {
+	if errors.Is(err, context.Canceled) && v.ctx().Err() != nil {
+		return // the browser has left
+	}
+	p := problemOf(err)
+	if p == errInternal && err != error(errInternal) {
+		s.config.Log.Error("page failed", "path", v.Pattern, "err", err)
+	}
+	key, known := errorKeys[p.Status]
+	if !known {
+		key = "request"
+	}
+	data := errorData{
+		Title: v.t("error." + key + ".title"), Text: v.t("error." + key + ".text"), Next: v.t("error." + key + ".next"), Detail: p.Detail, Fields: p.Fields,
+		SignIn: p.Status == http.StatusUnauthorized, Retry: p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests,
+	}
+	switch p.Status {
+	case http.StatusUnauthorized, http.StatusNotFound: // the page says it better
+		data.Detail = ""
+	}
+	answer := page{Name: "error", Title: data.Title, Status: p.Status, Data: data}
+	if err := answer.write(s, v); err != nil {
+		s.config.Log.Error("error page failed", "err", err)
+		http.Error(v.w, data.Title, p.Status)
+	}
+}

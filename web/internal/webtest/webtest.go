@@ -1,0 +1,181 @@
+// Package webtest runs a server with the web pages for tests.
+package webtest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/seal"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/external"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// Account is the account of all people and runs.
+const Account = "acme"
+
+// Config configures a server.
+type Config struct {
+	// Graphs can be started; requests of external agents always can.
+	Graphs []inproc.Graph
+	Desk   executor.DeskConfig
+	// Site wraps the API with the pages.
+	Site func(api http.Handler) (http.Handler, error)
+}
+
+// Server is a running server with its store in memory.
+type Server struct {
+	testing.TB
+	URL      string
+	Executor *executor.Executor
+	API      *server.Server
+	http     *httptest.Server
+}
+
+// Open starts a server that ends with the test.
+func Open(t testing.TB, config Config) *Server {
+	t.Helper()
+	s := &Server{TB: t}
+	sealer, err := seal.New(seal.Key{1})
+	s.must(err)
+	own, err := inproc.New(config.Graphs...)
+	s.must(err)
+	others, err := external.New(external.Config{})
+	s.must(err)
+	log := slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelError}))
+	runs := memory.NewStore(nil)
+	s.Executor, err = executor.New(executor.Config{
+		Store: runs, Sealer: sealer, Providers: []provider.Provider{own, others}, Poll: 5 * time.Millisecond, Wait: time.Minute, Log: log, Desk: config.Desk,
+	})
+	s.must(err)
+	s.API, err = server.New(server.Config{
+		Executor: s.Executor, Auth: authn.Keys(runs), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: log,
+		SignIn: &authn.SignIn{Credentials: runs, Sealer: sealer},
+	})
+	s.must(err)
+	site, err := config.Site(s.API)
+	s.must(err)
+	s.Executor.StartWorkers()
+	s.http = httptest.NewServer(site)
+	s.URL = s.http.URL
+	t.Cleanup(func() {
+		s.http.CloseClientConnections()
+		s.http.Close()
+		if err := s.Executor.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *Server) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// logWriter writes errors of the server to the log of the test.
+type logWriter struct{ testing.TB }
+
+func (w logWriter) Write(line []byte) (int, error) {
+	w.Log(strings.TrimSuffix(string(line), "\n"))
+	return len(line), nil
+}
+
+// SignInLink returns a link that signs a browser in and leads to a path.
+func (s *Server) SignInLink(person, path string, roles ...authn.Role) string {
+	s.Helper()
+	if len(roles) == 0 {
+		roles = []authn.Role{authn.RoleAdmin}
+	}
+	link, err := s.API.DevLink(s.http.Listener.Addr(), authn.Principal{Account: Account, ID: person, Roles: roles}, path)
+	s.must(err)
+	return link
+}
+
+// Browser is a browser of one person, without scripts.
+type Browser struct {
+	*Server
+	http *http.Client
+}
+
+// Visitor returns a browser that is not signed in.
+func (s *Server) Visitor() *Browser {
+	jar, err := cookiejar.New(nil)
+	s.must(err)
+	return &Browser{Server: s, http: &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// SignIn returns the browser of a person who has signed in; without roles as an admin.
+func (s *Server) SignIn(person string, roles ...authn.Role) *Browser {
+	s.Helper()
+	b := s.Visitor()
+	if got := b.Get(strings.TrimPrefix(s.SignInLink(person, "/inbox", roles...), s.URL)); got.Status != http.StatusSeeOther {
+		s.Fatalf("sign-in: %d %s", got.Status, got.Body)
+	}
+	return b
+}
+
+// Response is a response to a browser.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Get requests a page.
+func (b *Browser) Get(path string) Response {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.URL+path, nil)
+	b.must(err)
+	return b.Do(r)
+}
+
+// Post sends a form. Its fields are pairs of names and values.
+func (b *Browser) Post(path string, fields ...string) Response {
+	b.Helper()
+	form := make(url.Values)
+	for i := 0; i+1 < len(fields); i += 2 {
+		form.Add(fields[i], fields[i+1])
+	}
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.URL+path, strings.NewReader(form.Encode()))
+	b.must(err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", b.URL)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return b.Do(r)
+}
+
+// Do sends a request as a browser does.
+func (b *Browser) Do(r *http.Request) Response {
+	b.Helper()
+	r.Header.Set("Accept", "text/html,*/*;q=0.8")
+	answer, err := b.http.Do(r)
+	b.must(err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	b.must(err)
+	return Response{Status: answer.StatusCode, Header: answer.Header, Body: string(body)}
+}
+
+// Follow requests the page that a redirect leads to.
+func (b *Browser) Follow(r Response) Response {
+	b.Helper()
+	if r.Status != http.StatusSeeOther {
+		b.Fatalf("not a redirect: %d\n%s", r.Status, r.Body)
+	}
+	return b.Get(strings.TrimPrefix(r.Header.Get("Location"), b.URL))
+}

@@ -1,0 +1,116 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/fermata-go/fermata/api"
+)
+
+// route is a path with its handler, in the form of http.ServeMux.
+type route struct {
+	pattern string
+	handle  handler
+}
+
+// routes lists all pages. Keep the entries of a page together.
+var routes = []route{
+	{"GET /{$}", (*Site).home},
+	// inbox.go, request.go and their actions
+	{"GET /inbox", (*Site).inbox},
+	// runs.go
+	// graphs.go
+	// policies.go
+	// routes_page.go
+	// grants.go
+	// audit.go
+	// analytics.go
+	// deliveries.go
+	// me.go
+	// admin.go
+	// docs.go
+}
+
+// addRoutes adds pages, static files, and the API for all other paths.
+func (s *Site) addRoutes() {
+	for _, r := range routes {
+		s.mux.Handle(r.pattern, crossOrigin.Handler(s.serve(r.handle)))
+		if path, ok := strings.CutPrefix(r.pattern, "GET "); ok {
+			s.paths[path] = true
+		}
+	}
+	s.mux.Handle("GET "+s.assets.prefix, s.assets)
+	s.mux.HandleFunc("GET /manifest.webmanifest", s.manifest)
+	s.mux.HandleFunc("/", s.serveAPI)
+}
+
+// crossOrigin rejects forms that were sent by pages of other sites.
+var crossOrigin = http.NewCrossOriginProtection()
+
+// serve calls a handler for a signed-in person and writes its response.
+func (s *Site) serve(handle handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := s.newVisit(w, r)
+		answer, err := s.respond(v, handle)
+		if err == nil {
+			err = answer.write(s, v)
+		}
+		if err != nil {
+			s.writeError(v, err)
+		}
+	})
+}
+
+func (s *Site) respond(v *visit, handle handler) (response, error) {
+	if err := v.ParseForm(); err != nil {
+		return nil, &api.Problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: v.t("error.form")}
+	}
+	var err error
+	if v.Me, err = v.api.Me(v.ctx()); err != nil {
+		return nil, err
+	}
+	return handle(s, v)
+}
+
+// home leads to the inbox.
+func (s *Site) home(*visit) (response, error) { return redirect{To: "/inbox"}, nil }
+
+// serveAPI passes a request to the API. A browser gets a page instead of a problem if it looks for
+// a page that does not exist.
+func (s *Site) serveAPI(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") || strings.HasPrefix(r.URL.Path, "/api/") {
+		s.config.API.ServeHTTP(w, r)
+		return
+	}
+	s.config.API.ServeHTTP(&notFoundWriter{ResponseWriter: w, page: func() {
+		v := s.newVisit(w, r)
+		v.Me, _ = v.api.Me(v.ctx()) // only for the navigation
+		s.writeError(v, errNotFound)
+	}}, r)
+}
+
+// notFoundWriter replaces a problem with status 404 by a page.
+type notFoundWriter struct {
+	http.ResponseWriter
+	page     func()
+	replaced bool
+}
+
+func (w *notFoundWriter) WriteHeader(status int) {
+	if status == http.StatusNotFound && strings.HasPrefix(w.Header().Get("Content-Type"), "application/problem+json") {
+		w.replaced = true
+		w.page()
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *notFoundWriter) Write(data []byte) (int, error) {
+	if w.replaced {
+		return len(data), nil
+	}
+	return w.ResponseWriter.Write(data)
+}
+
+// Unwrap supports http.ResponseController.
+func (w *notFoundWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

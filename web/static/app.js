@@ -1,0 +1,88 @@
+// The script of all pages. Pages work without it.
+// No innerHTML here: the content security policy forbids it (Trusted Types).
+
+/** Stores the time zone for the server, which writes exact times. */
+function storeZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (zone && !document.cookie.includes(`fermata_zone=${encodeURIComponent(zone)}`)) {
+    document.cookie = `fermata_zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=lax`;
+  }
+}
+
+/** The shortest span in one unit, as the server writes it: 14 min. */
+function span(seconds) {
+  if (seconds < 60) return [Math.max(1, Math.floor(seconds)), "second"];
+  if (seconds < 3600) return [Math.floor(seconds / 60), "minute"];
+  if (seconds < 48 * 3600) return [Math.floor(seconds / 3600), "hour"];
+  return [Math.floor(seconds / 86400), "day"];
+}
+
+const shortUnits = { second: "s", minute: "min", hour: "h", day: "d" };
+
+/** Keeps relative times current. The server wrote the first text; only the number changes. */
+export function refreshTimes(root = document) {
+  for (const el of root.querySelectorAll("time[data-rel]")) {
+    const away = (Date.parse(el.dateTime) - Date.now()) / 1000;
+    if ((el.dataset.rel === "ago") !== away < 0) continue; // it has passed: the server knows the words
+    const [n, unit] = span(Math.abs(away));
+    const text = el.textContent.replace(/\d+\s+(s|min|h|d)\b/, `${n} ${shortUnits[unit]}`);
+    if (text !== el.textContent) el.textContent = text;
+  }
+}
+
+/** Puts a message where screen readers announce it. */
+export function announce(text) {
+  const live = document.getElementById("live");
+  if (live) live.textContent = text;
+}
+
+/** Opens dialogs in browsers without invoker commands. */
+function upgradeCommands() {
+  if ("commandForElement" in HTMLButtonElement.prototype) return;
+  document.addEventListener("click", (e) => {
+    const button = e.target.closest?.("button[commandfor]");
+    const dialog = button && document.getElementById(button.getAttribute("commandfor"));
+    if (!dialog) return;
+    if (button.getAttribute("command") === "show-modal") dialog.showModal();
+    if (button.getAttribute("command") === "close") dialog.close();
+  });
+}
+
+/** Whether a key belongs to a field that is being typed in, or to the browser. */
+export function isTyping(e) {
+  return e.ctrlKey || e.metaKey || e.altKey || e.isComposing ||
+    e.target.closest?.("input:not([type=checkbox],[type=radio]), textarea, select, [contenteditable]") !== null;
+}
+
+let pendingG = 0;
+
+function keys(e) {
+  if ((e.ctrlKey || e.metaKey) && e.key === "Enter") {
+    const form = e.target.closest?.("form") ?? document.querySelector("dialog[open] form[method=post]");
+    if (form) { e.preventDefault(); form.requestSubmit(); }
+    return;
+  }
+  if (isTyping(e) || document.querySelector("dialog[open]")) return;
+  if (e.key === "?") { e.preventDefault(); document.getElementById("keys")?.showModal(); return; }
+  if (e.key === "/") {
+    const search = document.querySelector("input[type=search]");
+    if (search) { e.preventDefault(); search.focus(); search.select(); }
+    return;
+  }
+  if (e.key === "g") { pendingG = Date.now(); return; }
+  if (e.key === "i" && Date.now() - pendingG < 1000) { location.href = "/inbox"; return; }
+  const target = document.querySelector(`[data-key="${CSS.escape(e.key)}"]`);
+  if (target) { e.preventDefault(); target.click(); }
+}
+
+/** Removes messages about what was done after a while. */
+function fadeToasts() {
+  for (const el of document.querySelectorAll(".toast")) setTimeout(() => el.remove(), 6000);
+}
+
+storeZone();
+upgradeCommands();
+fadeToasts();
+refreshTimes();
+setInterval(refreshTimes, 15000);
+document.addEventListener("keydown", keys);

@@ -1,0 +1,117 @@
+package web
+
+import (
+	"crypto/rand"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/fermata-go/fermata/web/internal/untrusted"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// parseTemplates parses templates/*.html, each with the shell and all parts.
+func (s *Site) parseTemplates() (map[string]*template.Template, error) {
+	base, err := template.New("").Funcs(s.funcs()).ParseFS(templateFiles, "templates/parts/*.html")
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	pages := make(map[string]*template.Template)
+	for _, name := range names {
+		t, err := base.Clone()
+		if err == nil {
+			t, err = t.ParseFS(templateFiles, name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		pages[strings.TrimSuffix(path.Base(name), ".html")] = t
+	}
+	return pages, nil
+}
+
+// funcs are the functions of all templates.
+func (s *Site) funcs() template.FuncMap {
+	return template.FuncMap{
+		"t":      s.texts.text,
+		"tn":     s.texts.count,
+		"static": s.assets.url,
+		"icons":  func() template.HTML { return template.HTML(s.assets.icons) }, // our own file
+		"icon":   icon,
+		"idem":   idempotencyField,
+		// untrusted text; see the package documentation
+		"mark":     untrusted.Block,
+		"markLine": untrusted.Line,
+		"value":    s.jsonValue,
+		"initials": initials,
+		"dict":     dict,
+		"short":    short,
+		"join":     strings.Join,
+		"add":      func(a, b int) int { return a + b },
+	}
+}
+
+// icon returns a symbol of static/icons.svg.
+func icon(name string) template.HTML {
+	return template.HTML(`<svg class="icon" aria-hidden="true"><use href="#i-` + template.HTMLEscapeString(name) + `"/></svg>`)
+}
+
+// idempotencyName is the name of the form field with the idempotency key.
+const idempotencyName = "idempotency_key"
+
+// idempotencyField returns a hidden field with a new idempotency key.
+func idempotencyField() template.HTML {
+	return template.HTML(`<input type="hidden" name="` + idempotencyName + `" value="` + strings.ToLower(rand.Text()) + `">`)
+}
+
+// dict builds the data of a part from names and values.
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("web: dict needs pairs, got %d values", len(pairs))
+	}
+	m := make(map[string]any)
+	for i := 0; i < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("web: dict: %v is not a name", pairs[i])
+		}
+		m[name] = pairs[i+1]
+	}
+	return m, nil
+}
+
+// initials returns the first letters of a name, for its avatar.
+func initials(name string) string {
+	words := strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune(" .-_@", r) })
+	text := ""
+	for _, w := range words[:min(len(words), 2)] {
+		text += strings.ToUpper(string([]rune(w)[:1]))
+	}
+	return text
+}
+
+// short returns the beginning and the end of a digest.
+func short(digest string) string {
+	if len(digest) <= 12 {
+		return digest
+	}
+	return digest[:4] + "…" + digest[len(digest)-4:]
+}
+
+// jsonValue renders a JSON value verbatim.
+func (s *Site) jsonValue(data json.RawMessage) template.HTML {
+	return untrusted.JSON(data, untrusted.Labels{
+		Fold: func(size string) string { return s.texts.text("value.fold", size) }, Empty: s.texts.text("value.empty"),
+		Characters: func(n int) string { return s.texts.count("value.characters", n) }, Items: func(n int) string { return s.texts.count("value.items", n) },
+	})
+}

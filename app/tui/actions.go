@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
 // verb is what a person can do with a request. Each has its own key and label.
@@ -36,7 +37,7 @@ type action struct {
 	verb verb
 	// base is the answer of the verb alone; reason is the member for a reason, or "" if there is
 	// none.
-	base   []rawMember
+	base   schemaform.Members
 	reason string
 	// act is the name of an action other than a decision; "" for a decision.
 	act string
@@ -68,7 +69,7 @@ func (o action) answer() json.RawMessage {
 	if o.base == nil {
 		return continueAnswer
 	}
-	return writeObject(o.base)
+	return o.base.JSON()
 }
 
 // checkVerb returns an error if an answer has another verb: a form allows to change it, and the
@@ -78,9 +79,9 @@ func (o action) checkVerb(answer json.RawMessage) error {
 		return nil
 	}
 	word := o.base[0] // the other members, such as the time, may differ
-	members, _ := rawMembers(answer)
-	if reply := get(members, word.name); string(reply) != string(word.value) {
-		return fmt.Errorf("%s is %s, not %s: go back and choose another action", word.name, firstNonEmpty(string(reply), "missing"), word.value)
+	members, _ := schemaform.ParseObject(answer)
+	if reply := members.Get(word.Name); string(reply) != string(word.Value) {
+		return fmt.Errorf("%s is %s, not %s: go back and choose another action", word.Name, firstNonEmpty(string(reply), "missing"), word.Value)
 	}
 	return nil
 }
@@ -103,17 +104,17 @@ func actionsOf(r api.Request, now time.Time) []action {
 }
 
 func decisionActions(r api.Request, now time.Time) []action {
-	s := parseSchema(r.AnswerSchema)
+	s := schemaform.New(r.AnswerSchema, nil)
 	approval, isApproval := approvalOf(r)
 	var available []action
 	if IsHold(r) {
 		available = append(available, action{verb: verbApprove})
 	}
 	for _, v := range []verb{verbApprove, verbReject, verbEscalate} {
-		if base := s.answerFor(v, now); base != nil {
-			available = append(available, action{verb: v, base: base, reason: s.reasonField(v)})
+		if base := answerFor(s, v, now); base != nil {
+			available = append(available, action{verb: v, base: base, reason: reasonName(s, v)})
 		}
-		if v == verbApprove && isApproval && len(available) == 1 && !approval.Fixed && len(r.Masked) == 0 && argsOf(r) != nil && s.property("args") != nil {
+		if v == verbApprove && isApproval && len(available) == 1 && !approval.Fixed && len(r.Masked) == 0 && argsOf(r) != nil && s.Field("args") != nil {
 			available = append(available, action{verb: verbApproveEdited, base: available[0].base})
 		}
 	}
@@ -143,33 +144,33 @@ func isAllowed(r api.Request, v verb, isApproval bool) bool {
 var answerWords = map[verb]string{verbApprove: string(fermata.VerbApprove), verbReject: string(fermata.VerbReject), verbEscalate: "escalate"}
 
 // answerFor returns the minimal answer for a verb; nil if there is none.
-func (s formSchema) answerFor(v verb, now time.Time) []rawMember {
+func answerFor(s *schemaform.Field, v verb, now time.Time) schemaform.Members {
 	for _, name := range []string{"verb", "action"} {
-		word := jsonString(answerWords[v])
-		if slices.ContainsFunc(s.propertySchema(s.property(name)).Enum, func(choice json.RawMessage) bool { return string(choice) == string(word) }) {
-			return []rawMember{{name, word}}
+		word := schemaform.String(answerWords[v])
+		if f := s.Field(name); f != nil && slices.ContainsFunc(f.Options, func(o schemaform.Option) bool { return string(o.Value) == string(word) }) {
+			return schemaform.Members{{Name: name, Value: word}}
 		}
 	}
-	if types, _ := s.propertySchema(s.property("approved")).types(); v == verbEscalate || len(types) != 1 || types[0] != "boolean" {
+	if f := s.Field("approved"); v == verbEscalate || f == nil || f.Kind != schemaform.Boolean {
 		return nil
 	}
-	members := []rawMember{{"approved", json.RawMessage("false")}}
+	members := schemaform.Members{{Name: "approved", Value: json.RawMessage("false")}}
 	if v == verbApprove {
-		members[0].value = json.RawMessage("true")
+		members[0].Value = json.RawMessage("true")
 	}
-	if s.property("approvedAt") != nil { // a gate requires the time
-		members = append(members, rawMember{"approvedAt", jsonString(now.UTC().Format(time.RFC3339))})
+	if s.Field("approvedAt") != nil { // a gate requires the time
+		members = members.With(schemaform.Member{Name: "approvedAt", Value: schemaform.String(now.UTC().Format(time.RFC3339))})
 	}
 	return members
 }
 
-// reasonField returns the member for a reason. No reason is asked for an approval.
-func (s formSchema) reasonField(v verb) string {
+// reasonName returns the member for a reason. No reason is asked for an approval.
+func reasonName(s *schemaform.Field, v verb) string {
 	if v == verbApprove {
 		return ""
 	}
 	for _, name := range []string{"reason", "feedback"} {
-		if s.property(name) != nil {
+		if s.Field(name) != nil {
 			return name
 		}
 	}

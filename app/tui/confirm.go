@@ -166,12 +166,12 @@ func (c *confirmScreen) addChanges(s *renderer) {
 	}
 	s.heading("Edited")
 	for _, f := range c.form.fields {
-		if !f.isTouched() {
+		if !f.Touched() {
 			continue
 		}
-		value, err := f.value()
-		s.add(spaces(2), spaces(2), append(cells(f.name, modeLine, styleStrong), ownText(":", styleNormal)...))
-		s.addChange("was", f.original)
+		value, err := f.Value()
+		s.add(spaces(2), spaces(2), append(cells(f.label, modeLine, styleStrong), ownText(":", styleNormal)...))
+		s.addChange("was", f.Original())
 		if err == nil {
 			s.addChange("is", value)
 		}

@@ -94,7 +94,7 @@ func TestReject_NeedsAReason(t *testing.T) {
 
 func TestApproveEdited_SendsExactlyTheEdit(t *testing.T) {
 	b := newHarness(t, 80, 24, refund())
-	b.keys("enter", "e", "enter", "ctrl+k")
+	b.keys("enter", "e", "enter", "ctrl+u")
 	b.types("40.10")
 	b.keys("ctrl+s")
 	b.sees("was  120.50", "is   40.10")
@@ -113,7 +113,7 @@ func TestApproveEdited_WithoutEditIsRejected(t *testing.T) {
 
 func TestApproveEdited_ErrorIsShownAtTheField(t *testing.T) {
 	b := newHarness(t, 80, 24, refund())
-	b.keys("enter", "e", "tab", "ctrl+k")
+	b.keys("enter", "e", "tab", "ctrl+u")
 	b.types("900")
 	b.keys("ctrl+s")
 	frame := b.frame()

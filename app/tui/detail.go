@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/drawing"
+	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
 // detailScreen is one request, with everything needed to decide.
@@ -283,14 +284,14 @@ var shownMembers = []string{"action", "summary", "args", "argsSchema", "fixed", 
 
 // addOtherMembers renders the remaining members of the question.
 func (d *detailScreen) addOtherMembers(s *renderer) {
-	members, _ := rawMembers(d.r.Data)
-	members = slices.DeleteFunc(members, func(m rawMember) bool { return slices.Contains(shownMembers, m.name) })
+	members, _ := schemaform.ParseObject(d.r.Data)
+	members = slices.DeleteFunc(members, func(m schemaform.Member) bool { return slices.Contains(shownMembers, m.Name) })
 	if len(members) == 0 {
 		return
 	}
 	s.blank()
 	s.heading("Other data")
-	s.json(writeObject(members))
+	s.json(members.JSON())
 }
 
 func reasonText(approval fermata.ApprovalRequest) string {

@@ -2,10 +2,13 @@ package tui
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
 // formScreen asks for the input of a verb: a reason, edited arguments, or a whole answer. It is
@@ -15,6 +18,7 @@ type formScreen struct {
 	d            *detailScreen
 	action       action
 	fields       []*field
+	root         *schemaform.Field // the value that the fields are part of; nil for a reason
 	focus        int
 	scroll       scroller
 	scrollOffset int // how far the question below the fields is scrolled
@@ -30,14 +34,15 @@ type draftKey struct {
 
 // openAction starts an action: with a form if the verb needs one, else with the confirmation.
 func (m *model) openAction(d *detailScreen, o action) {
-	if !o.needsForm() && parseSchema(d.r.AnswerSchema).check(o.answer()) == nil {
+	if !o.needsForm() && schemaform.Check(d.r.AnswerSchema, o.answer()) == nil {
 		m.push(m.confirm(d, nil, o, o.answer()))
 		return
 	}
 	key := draftKey{d.r.ID, d.r.Shown, string(d.r.AnswerSchema), o.verb}
 	form, ok := m.drafts[key]
 	if !ok {
-		form = &formScreen{fields: fieldsOf(d, o)}
+		form = &formScreen{}
+		form.fields, form.root = openForm(d, o)
 		m.drafts[key] = form
 	}
 	form.d, form.action, form.err = d, o, ""
@@ -49,55 +54,30 @@ func (o action) needsForm() bool {
 	return o.verb == verbAnswer || o.verb == verbApproveEdited || o.reason != ""
 }
 
-// fieldsOf returns the fields of a form.
-func fieldsOf(d *detailScreen, o action) []*field {
-	s := parseSchema(d.r.AnswerSchema)
+// openForm returns the fields of a form, and the value that they are part of; nil if there is one
+// field for a reason.
+func openForm(d *detailScreen, o action) ([]*field, *schemaform.Field) {
+	s := schemaform.New(d.r.AnswerSchema, nil)
 	switch {
 	case o.act != "":
-		return []*field{{name: o.reason, kind: textField, required: true, selected: unset}}
+		return []*field{reasonField(o.reason)}, nil
 	case o.verb == verbApproveEdited:
 		approval, _ := approvalOf(d.r)
-		return argFields(parseSchema(approval.ArgsSchema), argsOf(d.r))
+		s = schemaform.New(approval.ArgsSchema, argsOf(d.r))
 	case IsHold(d.r):
-		return argFields(s, d.r.Data)
-	case o.reason != "" && s.check(writeObject(append(o.base[:len(o.base):len(o.base)], rawMember{o.reason, json.RawMessage(`"x"`)}))) == nil:
-		f := s.field(o.reason, s.property(o.reason))
-		f.required = true
-		return []*field{f}
-	}
-	fields := s.fields()
-	for _, f := range fields { // an approval that needs more than the verb
-		if value := get(o.base, f.name); value != nil {
-			f.setInitial(value)
+		s = schemaform.New(d.r.AnswerSchema, d.r.Data)
+	case o.reason != "" && s.Check(o.base.With(schemaform.Member{Name: o.reason, Value: json.RawMessage(`"x"`)}).JSON()) == nil:
+		f := s.Field(o.reason)
+		f.Required = true
+		return []*field{newField(f)}, nil
+	default:
+		for _, m := range o.base { // an approval that needs more than the verb
+			if f := s.Field(m.Name); f != nil {
+				f.SetInitial(m.Value)
+			}
 		}
 	}
-	return fields
-}
-
-// argFields returns the fields for existing arguments. Arguments that the schema does not know
-// become JSON fields.
-func argFields(s formSchema, args json.RawMessage) []*field {
-	members, isObject := rawMembers(args)
-	if !isObject || len(s.properties) == 0 && len(members) == 0 {
-		f := s.wholeField()
-		f.setInitial(args)
-		return []*field{f}
-	}
-	var fields []*field
-	if len(s.properties) > 0 {
-		fields = s.fields()
-	}
-	for _, m := range members {
-		if s.property(m.name) == nil {
-			fields = append(fields, &field{name: m.name, kind: rawField, selected: unset, schema: s})
-		}
-	}
-	for _, f := range fields {
-		if value := get(members, f.name); value != nil {
-			f.setInitial(value)
-		}
-	}
-	return fields
+	return newFields(s), s
 }
 
 // scrollStep is how many lines the question scrolls.
@@ -105,7 +85,7 @@ const scrollStep = 5
 
 func (f *formScreen) isTouched() bool {
 	for _, field := range f.fields {
-		if field.isTouched() {
+		if field.Touched() {
 			return true
 		}
 	}
@@ -163,8 +143,8 @@ func (f *formScreen) typed(k tea.KeyPressMsg) {
 func (f *formScreen) move(by int) { f.focus = (f.focus + by + len(f.fields)) % len(f.fields) }
 
 func (f *formScreen) paste(_ *model, text string) {
-	if field := f.fields[f.focus]; field.kind != choiceField {
-		field.edit.insert(text)
+	if field := f.fields[f.focus]; !field.isChoice() {
+		field.insert(text)
 		field.err, f.err = "", ""
 	}
 }
@@ -185,7 +165,7 @@ func (f *formScreen) review(m *model) {
 		err = f.action.checkVerb(reply) //mutate:form-matches-choice
 	}
 	if err == nil && f.action.act == "" {
-		err = parseSchema(f.d.r.AnswerSchema).check(reply)
+		err = schemaform.Check(f.d.r.AnswerSchema, reply)
 	}
 	if err != nil {
 		f.err = err.Error()
@@ -194,53 +174,45 @@ func (f *formScreen) review(m *model) {
 	m.push(m.confirm(f.d, f, f.action, reply))
 }
 
-// read reads all fields, and moves to the first invalid one.
-func (f *formScreen) read() (members []rawMember, ok bool) {
-	f.err, ok = "", true
+// read returns the value of the form. If a field is invalid, it moves to the first one.
+func (f *formScreen) read() (value json.RawMessage, ok bool) {
+	root := f.root
+	if root == nil {
+		root = f.fields[0].Field
+	}
+	value, err := root.Value()
+	invalid, _ := errors.AsType[schemaform.Errors](err)
+	f.err, ok = invalid.At(""), true
 	for i, field := range f.fields {
-		value, err := field.value()
-		field.err = ""
-		if err != nil {
-			field.err = err.Error()
-			if ok {
-				f.focus = i
-			}
-			ok = false
+		field.err = invalid.At(field.Pointer())
+		if field.err != "" && ok {
+			f.focus, ok = i, false
 		}
-		if value != nil {
-			members = append(members, rawMember{field.name, value})
+		if field.Pointer() == "" {
+			f.err = ""
 		}
 	}
-	return members, ok
+	return value, err == nil
 }
 
-// buildAnswer builds the answer from the fields.
-func (f *formScreen) buildAnswer(values []rawMember) (json.RawMessage, error) {
-	whole := len(f.fields) == 1 && f.fields[0].whole
+// buildAnswer builds the answer from the value of the form.
+func (f *formScreen) buildAnswer(value json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case f.action.verb == verbApproveEdited:
-		args := writeObject(values)
-		if whole {
-			args = values[0].value
-		}
-		approval, _ := approvalOf(f.d.r)
 		if !f.isTouched() {
 			return nil, fmt.Errorf("nothing was edited: go back and use %s", verbs[verbApprove].label)
 		}
-		return writeObject(append(f.action.base[:len(f.action.base):len(f.action.base)], rawMember{"args", args})), validate(approval.ArgsSchema, args)
-	case whole:
-		return values[0].value, nil
-	case len(f.fields) == 1 && f.fields[0].name == f.action.reason:
-		if strings.TrimSpace(f.fields[0].edit.value()) == "" {
-			f.fields[0].err = "required"
-			return nil, fmt.Errorf("say why")
-		}
-		if f.action.act != "" {
-			return writeObject([]rawMember{{"text", values[0].value}}), nil
-		}
-		return writeObject(append(f.action.base[:len(f.action.base):len(f.action.base)], values...)), nil
+		approval, _ := approvalOf(f.d.r)
+		return f.action.base.With(schemaform.Member{Name: "args", Value: value}).JSON(), schemaform.Check(approval.ArgsSchema, value)
+	case f.root != nil:
+		return value, nil
+	case strings.TrimSpace(f.fields[0].Text) == "":
+		f.fields[0].err = "required"
+		return nil, fmt.Errorf("say why")
+	case f.action.act != "":
+		return schemaform.Members{{Name: "text", Value: value}}.JSON(), nil
 	}
-	return writeObject(values), nil
+	return f.action.base.With(schemaform.Member{Name: f.action.reason, Value: value}).JSON(), nil
 }
 
 func (f *formScreen) title(m *model) []cell {
@@ -255,7 +227,7 @@ func (f *formScreen) hints(*model) []hint {
 	if len(f.fields) > 1 {
 		hints = append(hints, hint{"tab", "next"})
 	}
-	if f.fields[f.focus].kind == choiceField {
+	if f.fields[f.focus].isChoice() {
 		hints = append(hints, hint{"←/→", "choose"})
 	} else {
 		hints = append(hints, hint{"alt+↵", "new line"})

@@ -103,10 +103,23 @@ func TestForm_EditsOfUnknownArguments(t *testing.T) {
 	asked := approval("mail", "", `{"to":"ann","cc":["bob"],"n":1.0}`)
 	asked.ArgsSchema = json.RawMessage(`{"type":"object","properties":{"to":{"type":"string"}}}`)
 	b := newHarness(t, 80, 30, request("int_1", "run", "inproc:g", "approval", asked, dropUsers().AnswerSchema, nil))
-	b.keys("enter", "e", "ctrl+k")
+	b.keys("enter", "e", "ctrl+u")
 	b.types("eve")
 	b.keys("ctrl+s", "y")
 	b.expectSent("int_1", `{"verb":"approve","args":{"to":"eve","cc":["bob"],"n":1.0}}`)
+}
+
+// The cursor is after the value: backspace deletes its end, typing appends.
+func TestForm_CursorIsAfterTheValue(t *testing.T) {
+	asked := approval("pay", "", `{"cents":120,"note":"a\nb"}`)
+	asked.ArgsSchema = json.RawMessage(`{"type":"object","properties":{"cents":{"type":"integer"},"note":{"type":"string"}}}`)
+	b := newHarness(t, 80, 30, request("int_1", "run", "inproc:g", "approval", asked, dropUsers().AnswerSchema, nil))
+	b.keys("enter", "e", "backspace", "backspace", "backspace")
+	b.types("80")
+	b.keys("tab")
+	b.types("c")
+	b.keys("ctrl+s", "y")
+	b.expectSent("int_1", `{"verb":"approve","args":{"cents":80,"note":"a\nbc"}}`)
 }
 
 func TestForm_FocusedFieldIsVisible(t *testing.T) {

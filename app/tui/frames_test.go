@@ -27,7 +27,7 @@ func TestFrames_MatchGolden(t *testing.T) {
 			open(t, "enter", "a").golden(name("confirm"))
 			open(t, "enter", "r", "n", "o", "t", "space", "n", "o", "w").golden(name("reject"))
 			open(t, "j", "enter", "e", "tab", "end", "9").golden(name("edit"))
-			open(t, "j", "enter", "e", "tab", "ctrl+k", "4", "0", "ctrl+s").golden(name("confirm-edit"))
+			open(t, "j", "enter", "e", "tab", "ctrl+u", "4", "0", "ctrl+s").golden(name("confirm-edit"))
 			open(t, "j", "j", "enter", "f", "right", "right").golden(name("form"))
 			open(t, "?").golden(name("help"))
 			newHarness(t, size.width, size.height).golden(name("connecting"))

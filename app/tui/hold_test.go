@@ -30,7 +30,7 @@ func TestHold_ApproveContinuesUnchanged(t *testing.T) {
 
 func TestHold_AnswerIsTheEditedState(t *testing.T) {
 	b := newHarness(t, 80, 24, held())
-	b.keys("enter", "f", "ctrl+k")
+	b.keys("enter", "f", "ctrl+u")
 	b.types(`"customers"`)
 	b.keys("ctrl+s", "y")
 	if len(b.sends) != 1 || string(b.sends[0].Answer) != `{"table":"customers","rows":9007199254740993,"done":[]}` {

@@ -276,7 +276,7 @@ func TestStory_ApproveWithEdits(t *testing.T) {
 	term.sees("[e] approve with edits")
 	term.press("e")
 	term.sees("▸ name")
-	term.press("\x0b") // ^k
+	term.press("\x15") // ^u
 	term.press("users_old")
 	term.sees("│ users_old")
 	term.press("\x13") // ^s

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
 // The states of a request in the API.
@@ -71,9 +72,9 @@ func summaryField(r api.Request) string {
 	if json.Unmarshal(r.Data, &text) == nil && text != "" {
 		return text
 	}
-	members, _ := rawMembers(r.Data)
+	members, _ := schemaform.ParseObject(r.Data)
 	for _, name := range summaryFields {
-		if json.Unmarshal(get(members, name), &text) == nil && strings.TrimSpace(text) != "" {
+		if json.Unmarshal(members.Get(name), &text) == nil && strings.TrimSpace(text) != "" {
 			return text + extraFields(members, name)
 		}
 	}
@@ -82,13 +83,13 @@ func summaryField(r api.Request) string {
 
 // extraFields returns the short members other than the summary: they distinguish requests with the
 // same summary.
-func extraFields(members []rawMember, summaryName string) string {
+func extraFields(members schemaform.Members, summaryName string) string {
 	var texts []string
 	for _, m := range members {
-		if m.name == summaryName || len(m.value) > 40 || strings.ContainsAny(string(m.value), "{[") {
+		if m.Name == summaryName || len(m.Value) > 40 || strings.ContainsAny(string(m.Value), "{[") {
 			continue
 		}
-		texts = append(texts, m.name+": "+string(m.value))
+		texts = append(texts, m.Name+": "+string(m.Value))
 	}
 	if len(texts) == 0 {
 		return ""

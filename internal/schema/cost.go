@@ -26,6 +26,9 @@ func checkCost(text, data json.RawMessage) error {
 	w := costCounter{left: maxCost, patterns: make(map[string]int)}
 	var value any
 	if err := errors.Join(json.Unmarshal(text, &w.root), json.Unmarshal(data, &value)); err != nil {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // only a number can fail
+			return errHuge
+		}
 		return err
 	}
 	if w.count(w.root, value); w.left < 0 {

@@ -10,27 +10,27 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/app/sample"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/lockfile"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
 )
 
 type demoCommand struct {
-	Data string `help:"The data directory; .fermata by default." default:".fermata" placeholder:"DIR"`
-	Addr string `help:"The listen address; 127.0.0.1:8080 by default, 127.0.0.1:0 uses a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	Data  string        `help:"The data directory; .fermata by default." default:".fermata" placeholder:"DIR"`
+	Every time.Duration `help:"How often a sample agent asks something new, 25s by default; 0 for never." default:"25s"`
+	Addr  string        `help:"The listen address; 127.0.0.1:8080 by default, 127.0.0.1:0 uses a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 }
 
 // demoAccount is the account of the demo's runs, and demoPerson the person who decides.
 const (
 	demoAccount = "demo"
-	demoPerson  = "you"
+	demoPerson  = "dana"
 )
 
 // Run serves the samples on a SQLite file, with a new API key that it prints.
@@ -56,9 +56,14 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	p.graphs, p.others = append(p.graphs, graphs...), append(p.others, press)
+	files, err := sample.WriteFiles(c.Data)
+	if err != nil {
+		return err
+	}
 	// the environment is ignored, so that a demo is the same everywhere
 	settings, err := config.Load(config.Source{Flags: map[string]string{
 		"store.url": config.SQLiteScheme + filepath.Join(c.Data, "fermata.db"), "listen.addr": c.Addr, "metrics.addr": config.Off,
+		"desk.policyFile": files.Policy, "desk.groupsFile": files.Groups,
 	}})
 	if err != nil {
 		return err
@@ -80,6 +85,11 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	}
 	level.Set(slog.LevelWarn)
 	ready.announce(p, c.Data)
+	ctx, stop := context.WithCancel(ctx)
+	var agents sync.WaitGroup
+	agents.Go(func() { demoAgents(ctx, r.Executor, c.Every) })
+	defer agents.Wait()
+	defer stop()
 	return r.serve(ctx)
 }
 
@@ -124,101 +134,6 @@ func demoKey(ctx context.Context, credentials store.Credentials) (string, error)
 		return "", err
 	}
 	return key, addKey(ctx, credentials, kept)
-}
-
-// demoRun is a run that exists when the demo starts.
-type demoRun struct {
-	key, graph, input string
-	answers           []string // by ann
-	cancelled         bool
-	parked            bool // it fails by itself
-}
-
-// demoStory has one run in each state that a run can have.
-var demoStory = []demoRun{
-	{key: "article-tea", graph: "inproc:content-review", input: `{"topic":"tea"}`},
-	{key: "article-coffee", graph: "inproc:content-review", input: `{"topic":"coffee"}`, answers: []string{`{"action":"revise","feedback":"a picture"}`}},
-	{key: "article-cocoa", graph: "inproc:content-review", input: `{"topic":"cocoa"}`, answers: []string{`{"action":"approve"}`}},
-	{key: "article-mud", graph: "inproc:content-review", input: `{"topic":"mud"}`, answers: []string{`{"action":"reject","feedback":"nobody drinks it"}`}},
-	{key: "article-milk", graph: "inproc:content-review", input: `{"topic":"milk"}`, cancelled: true},
-	{key: "drop-users", graph: "inproc:drop-table", input: `{"name":"users","rows":48213}`},
-	{key: "drop-sessions", graph: "inproc:drop-table", input: `{"name":"sessions","rows":7}`, answers: []string{`{"verb":"approve"}`}},
-	{key: "drop-invoices", graph: "inproc:drop-table", input: `{"name":"invoices","rows":9120}`, answers: []string{`{"verb":"reject","reason":"we need them"}`}},
-	// The machine does not work: fermata store retry demo poster-sale resumes the run.
-	{key: "poster-sale", graph: "press:poster", input: `{"text":"Everything must go"}`, parked: true},
-	// An external agent created a request that expires.
-	{key: "refund-4711", graph: "external:request", input: `{"kind":"refund","data":{"order":4711,"amount":20},"answerSchema":{"type":"boolean"},"timeout":1}`},
-}
-
-// demoRuns starts the runs of the story that do not exist yet. Existing ones are not changed.
-func demoRuns(ctx context.Context, e *executor.Executor) error {
-	for _, run := range demoStory {
-		_, err := e.GetRun(ctx, demoAccount, run.key)
-		if err == nil {
-			continue
-		}
-		if errors.Is(err, executor.ErrRunNotFound) {
-			err = run.play(ctx, e)
-		}
-		if err != nil {
-			return fmt.Errorf("sample %s: %w", run.key, err)
-		}
-	}
-	return nil
-}
-
-func (run demoRun) play(ctx context.Context, e *executor.Executor) error {
-	begin := executor.RunRequest{Account: demoAccount, StateKey: run.key, Graph: run.graph, Input: json.RawMessage(run.input)}
-	if run.parked {
-		begin.Wait = -1
-	}
-	_, err := e.Run(ctx, begin)
-	if _, pending := errors.AsType[*executor.PendingError](err); run.parked && pending {
-		return run.waitParked(ctx, e)
-	}
-	if err != nil {
-		return err
-	}
-	for n, answer := range run.answers {
-		if err := run.answer(ctx, e, fmt.Sprintf("demo-%s-%d", run.key, n+1), answer); err != nil {
-			return err
-		}
-	}
-	if run.cancelled {
-		return e.Cancel(ctx, demoAccount, run.key, desk.From{Actor: desk.PersonActor("ann", "")})
-	}
-	return nil
-}
-
-// waitParked waits until a run is parked and its execution has ended.
-func (run demoRun) waitParked(ctx context.Context, e *executor.Executor) error {
-	for {
-		view, err := e.GetRun(ctx, demoAccount, run.key)
-		if err != nil || view.Status == store.StatusParked && e.Stats().Running == 0 {
-			return err
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// answer answers the open request.
-func (run demoRun) answer(ctx context.Context, e *executor.Executor, id, answer string) error {
-	view, err := e.GetRun(ctx, demoAccount, run.key)
-	if err != nil {
-		return err
-	}
-	targets := make(map[string]executor.Answer)
-	for _, q := range view.Interrupts {
-		if q.State == store.InterruptPending {
-			targets[q.ID] = executor.Answer{Value: json.RawMessage(answer), Shown: q.ShownDigest}
-		}
-	}
-	_, err = e.Run(ctx, executor.RunRequest{Account: demoAccount, StateKey: run.key, ResumeID: id, Actor: "ann", Via: "demo", Targets: targets})
-	return err
 }
 
 // announce prints that the demo is ready; with --json on exactly one line.

@@ -38,12 +38,12 @@ var demoStory = []demoRun{
 	// The bank does not answer, so a person has to say whether the payment was made.
 	{key: "payout-blum", graph: "inproc:payout", input: `{"supplier":"Blum Logistics","amount":1840,"currency":"EUR"}`, answers: []string{`{"verb":"approve"}`}},
 	// Similar refunds, and one that is not.
-	{key: "refund-1041", graph: "inproc:refund", input: `{"order":1041,"customer":"Ines Roth","amount":24.9,"currency":"EUR"}`},
-	{key: "refund-1042", graph: "inproc:refund", input: `{"order":1042,"customer":"Paul Meyer","amount":31.5,"currency":"EUR"}`},
-	{key: "refund-1044", graph: "inproc:refund", input: `{"order":1044,"customer":"Aylin Kaya","amount":18.75,"currency":"EUR"}`},
-	{key: "refund-1047", graph: "inproc:refund", input: `{"order":1047,"customer":"Jonas Weber","amount":29,"currency":"EUR"}`},
-	{key: "refund-1050", graph: "inproc:refund", input: `{"order":1050,"customer":"Marie Dubois","amount":4900,"currency":"EUR"}`},
-	{key: "refund-1052", graph: "inproc:refund", input: `{"order":1052,"customer":"Luca Bianchi","amount":22.4,"currency":"EUR"}`},
+	{key: "refund-1041", graph: "inproc:refund-order", input: `{"order":1041,"customer":"Ines Roth","amount":24.9,"currency":"EUR"}`},
+	{key: "refund-1042", graph: "inproc:refund-order", input: `{"order":1042,"customer":"Paul Meyer","amount":31.5,"currency":"EUR"}`},
+	{key: "refund-1044", graph: "inproc:refund-order", input: `{"order":1044,"customer":"Aylin Kaya","amount":18.75,"currency":"EUR"}`},
+	{key: "refund-1047", graph: "inproc:refund-order", input: `{"order":1047,"customer":"Jonas Weber","amount":29,"currency":"EUR"}`},
+	{key: "refund-1050", graph: "inproc:refund-order", input: `{"order":1050,"customer":"Marie Dubois","amount":4900,"currency":"EUR"}`},
+	{key: "refund-1052", graph: "inproc:refund-order", input: `{"order":1052,"customer":"Luca Bianchi","amount":22.4,"currency":"EUR"}`},
 	// The machine does not work: fermata store retry demo poster-sale resumes the run.
 	{key: "poster-sale", graph: "press:poster", input: `{"text":"Everything must go"}`, parked: true},
 	// An external agent created a request that expires.
@@ -171,6 +171,6 @@ func randomDemoRun(now time.Time) demoRun {
 	case 1:
 		return demoRun{key: fmt.Sprintf("deploy-%d", id), graph: "inproc:deploy", input: fmt.Sprintf(`{"service":%q,"version":"v2.%d.0"}`, pick("search", "cart", "mail"), 10+rand.IntN(80))}
 	}
-	return demoRun{key: fmt.Sprintf("refund-%d", id), graph: "inproc:refund", input: fmt.Sprintf(`{"order":%d,"customer":%q,"amount":%d.%02d,"currency":"EUR"}`,
+	return demoRun{key: fmt.Sprintf("refund-%d", id), graph: "inproc:refund-order", input: fmt.Sprintf(`{"order":%d,"customer":%q,"amount":%d.%02d,"currency":"EUR"}`,
 		id, pick("Nora Klein", "Emil Sand", "Sofia Rossi", "Tom Berg", "Lea Frei"), 10+rand.IntN(40), rand.IntN(100))}
 }

@@ -32,11 +32,11 @@ func TestFirstUse_OutputSuggestsNextStep(t *testing.T) {
 		says string
 	}{
 		"a waiting run":          {[]string{"run", "inproc:content-review", `{"topic":"tea"}`}, exitOK, "fermata approve|reject|answer REQUEST"},
-		"a graph without prefix": {[]string{"run", "content-review"}, exitNotFound, "inproc:content-review, inproc:drop-table"},
+		"a graph without prefix": {[]string{"run", "content-review"}, exitNotFound, "inproc:content-review"},
 		"not a request":          {[]string{"show", "int_x"}, exitNotFound, "the account has no such object\nTry: fermata inbox --all --list\n"},
 		"a run id instead":       {[]string{"approve", "article-tea"}, exitNotFound, "Try: fermata inbox --list\n"},
 		"no such run":            {[]string{"watch", "article-teh"}, exitNotFound, "Try: fermata runs\n"},
-		"no rules":               {[]string{"policy", "show"}, exitNotFound, "the server has no policy"},
+		"the rules":              {[]string{"policy", "show"}, exitOK, "tiny-refunds"},
 		"an unknown status":      {[]string{"runs", "--status", "waitng"}, exitUsage, "waiting"},
 		"an ended run":           {[]string{"cancel", "article-tea"}, exitOK, "cancelled  article-tea"},
 		// it used to wait forever
@@ -113,7 +113,7 @@ func TestFirstUse_TruncatedListIsMarked(t *testing.T) {
 			t.Errorf("%s: an empty list is %s", none[0], out)
 		}
 	}
-	if _, out, _ := call("show", inboxOf(t, call)["article-tea"].ID); !strings.Contains(out, "you can  answer, ask") {
+	if _, out, _ := call("show", inboxOf(t, call)["article-tea"].ID); !strings.Contains(out, "answer, ask") {
 		t.Errorf("it names a command that does not exist:\n%s", out)
 	}
 }

@@ -35,7 +35,7 @@ func explainRefund(_ context.Context, r refund, back provider.Clarification) (st
 
 // refundOrder pays an amount back, if policy allows it or a person approves.
 func refundOrder() (*graph.Flow[refund], error) {
-	g := graph.New[refund]("refund")
+	g := graph.New[refund]("refund-order")
 	g.Node("pay", func(ctx context.Context, r refund) (refund, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[refundArgs]{
 			Name:    "refund",

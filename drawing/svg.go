@@ -10,10 +10,16 @@ import (
 
 // SVG returns the drawing as a standalone image. It supports light and dark themes, and describes
 // in text what it shows in colours.
-func (d *Drawing) SVG() string {
+func (d *Drawing) SVG() string { return d.document(svgStyle) }
+
+// InlineSVG returns the drawing as an element for an HTML page that has the styles: of class f, and
+// inside it in (a graph in a node), w (waiting), br (branch), tip (arrow head) and h (small text).
+func (d *Drawing) InlineSVG() string { return d.document("") }
+
+func (d *Drawing) document(style string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%s">`+"\n", d.Width, d.Height, escapeXML(d.description()))
-	b.WriteString(svgStyle)
+	b.WriteString(style)
 	d.svg(&b)
 	b.WriteString("</svg>\n")
 	return b.String()

@@ -19,10 +19,22 @@ var routes = []route{
 	// inbox.go, request.go and their actions
 	{"GET /inbox", (*Site).inbox},
 	// runs.go
+	{"GET /runs", (*Site).runs},
+	{"GET /runs/{key}", (*Site).run},
+	{"POST /runs/{key}/cancel", (*Site).cancelRun},
+	{"POST /runs/{key}/retry", (*Site).retryRun},
+
 	// graphs.go
+	{"GET /graphs", (*Site).graphs},
+	{"GET /graphs/{id}", (*Site).graph},
+	{"POST /graphs/{id}/start", (*Site).startRun},
+
 	// policies.go
 	// routes_page.go
 	// grants.go
+	{"GET /grants", (*Site).grants},
+	{"POST /grants/{id}/revoke", (*Site).revokeGrant},
+
 	// audit.go
 	// analytics.go
 	// deliveries.go

@@ -54,6 +54,8 @@ func (s *Site) funcs() template.FuncMap {
 		"markLine": untrusted.Line,
 		"value":    s.jsonValue,
 		"initials": initials,
+		"runURL":   runURL,
+		"graphURL": graphURL,
 		"dict":     dict,
 		"short":    short,
 		"join":     strings.Join,

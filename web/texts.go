@@ -118,10 +118,104 @@ var english = translation{
 
 	// request.go
 	// runs.go
+	"runs.title":       "Runs",
+	"runs.all":         "All",
+	"runs.filter":      "Filter by status",
+	"runs.of":          "Only runs of %s.",
+	"runs.allgraphs":   "Show all",
+	"runs.run":         "Run",
+	"runs.status":      "Status",
+	"runs.graph":       "Graph",
+	"runs.started":     "Started",
+	"runs.updated":     "Updated",
+	"runs.empty.title": "No runs",
+	"runs.empty.text":  "A run appears here as soon as an agent or a person starts one.",
+	"runs.empty.start": "Start a run",
+	"list.older":       "Older",
+
+	"status.ready":      "Ready",
+	"status.running":    "Running",
+	"status.waiting":    "Waiting",
+	"status.parked":     "Parked",
+	"status.completed":  "Completed",
+	"status.failed":     "Failed",
+	"status.expired":    "Expired",
+	"status.cancelled":  "Cancelled",
+	"status.superseded": "Superseded",
+
+	"verdict.approve": "approved",
+	"verdict.reject":  "rejected",
+	"verdict.return":  "returned",
+	"verdict.answer":  "answered",
+	"verdict.expire":  "expired",
+
+	"run.started":        "started",
+	"run.updated":        "updated",
+	"run.attempts.one":   "%d attempt",
+	"run.attempts.other": "%d attempts",
+	"run.why.failed":     "The run failed.",
+	"run.why.expired":    "The run ended because nobody decided in time.",
+	"run.why.cancelled":  "The run was cancelled.",
+	"run.why.superseded": "A newer run has taken its place.",
+	"run.why.parked":     "The run is parked.",
+	"run.parked":         "The run could not continue and waits for an operator. Retry it after the cause is fixed.",
+	"run.drawing":        "Drawing of the graph",
+	"run.open":           "Open requests",
+	"run.noopen":         "Nothing is open.",
+	"run.asked":          "asked",
+	"run.decided":        "Past requests",
+	"run.nodecided":      "Nothing was decided yet.",
+	"run.by":             "by %s",
+	"run.result":         "Result",
+	"run.output":         "Output as JSON",
+	"run.retry":          "Retry run",
+	"run.cancel":         "Cancel run…",
+	"run.cancel.text":    "The run ends now, and its open requests are withdrawn. This cannot be undone.",
+	"run.cancel.confirm": "Cancel run",
+
+	"note.cancelled": "The run was cancelled.",
+	"note.retried":   "The run is tried again.",
+
 	// graphs.go
+	"graphs.title":       "Graphs",
+	"graphs.lead":        "What this server can run.",
+	"graphs.graph":       "Graph",
+	"graphs.description": "Description",
+	"graphs.runs":        "Runs",
+	"graphs.empty.title": "No graphs",
+	"graphs.empty.text":  "This server runs no graphs of its own. Agents elsewhere can still create requests through the API.",
+
+	"graph.start":    "Start a run",
+	"graph.rejected": "The run was not started.",
+	"graph.badjson":  "The input is not valid JSON.",
+	"graph.input":    "Input (JSON)",
+	"graph.key":      "State key (optional)",
+	"graph.key.hint": "A name for the run, such as order-17. Without one the server makes it.",
+	"graph.schema":   "Input schema",
+
+	"note.started": "The run was started.",
+
 	// policies.go
 	// routes_page.go
 	// grants.go
+	"grants.title":       "Grants",
+	"grants.lead":        "Approvals that people remembered: similar actions pass without a question, within these bounds.",
+	"grants.scope":       "Action",
+	"grants.args":        "Arguments",
+	"grants.by":          "Granted by",
+	"grants.for":         "for %s",
+	"grants.request":     "Request",
+	"grants.uses":        "Used",
+	"grants.budget":      "at most %d of %s",
+	"grants.until":       "Ends",
+	"grants.revoke":      "Revoke",
+	"grants.revoked":     "Revoked",
+	"grants.ended":       "Ended",
+	"grants.empty.title": "No grants",
+	"grants.empty.text":  "An approver can remember an approval for similar actions, if the policy allows it.",
+
+	"note.revoked": "The grant was revoked.",
+
 	// audit.go
 	// analytics.go
 	// deliveries.go

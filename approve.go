@@ -136,13 +136,17 @@ func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) 
 	return requestApproval(ctx, place, action, approved, ruling)
 }
 
-// encode returns the arguments as JSON and the digest of the action with them.
-func (a Action[T]) encode() (raw json.RawMessage, digest string, err error) {
+// encode returns the arguments as JSON and the digest of the action with them. It replaces Args by
+// their round trip, which is what an effect receives.
+func (a *Action[T]) encode() (raw json.RawMessage, digest string, err error) {
 	// check before the approver sees incomplete arguments
 	if err = checkEncodable(reflect.TypeFor[T]()); err != nil {
 		return nil, "", err
 	}
 	if raw, err = roundtrip.Marshal(a.Args); err != nil {
+		return nil, "", err
+	}
+	if a.Args, err = roundTrip(a.Args, raw); err != nil {
 		return nil, "", err
 	}
 	digest, err = actionDigest(a.Name, raw)
@@ -249,7 +253,10 @@ func checkTarget[T any](ctx context.Context, action Action[T], args T) (json.Raw
 	if err != nil {
 		return nil, fmt.Errorf("fermata: target of %s: %w", action.Name, err)
 	}
-	raw, err := json.Marshal(roundtrip.Addressable(state))
+	raw, err := roundtrip.Marshal(state)
+	if err == nil { // a part that JSON omits could change unnoticed
+		err = roundtrip.CheckUntyped(reflect.ValueOf(&state).Elem(), "it")
+	}
 	if err == nil {
 		raw, err = strictjson.Canonical(raw)
 	}

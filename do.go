@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"sync"
 
 	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/roundtrip"
@@ -21,10 +20,11 @@ import (
 // not stored.
 //
 // Results are stored as JSON. If JSON cannot represent T completely (unexported fields, interfaces
-// with methods), Do returns an [EncodeError] and does not run fn. If T is untyped, for example
-// map[string]any, Do returns the JSON form of the result also the first time: numbers are
-// json.Number, structs are maps. A stored result that an earlier version of the program wrote and
-// that is not a T returns [ErrProgramChanged].
+// with methods), Do returns an [EncodeError] and does not run fn. Do returns the decoded JSON also
+// the first time: a time.Time has no monotonic part, fields with the tag `json:"-"` are zero, and
+// in untyped values numbers are json.Number and structs are maps. An untyped value of which JSON
+// would lose a part is an [EncodeError]. A stored result that an earlier version of the program
+// wrote and that is not a T returns [ErrProgramChanged].
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	return DoAt(ctx, Segment{Type: SegmentDo, ID: name}, fn)
 }
@@ -77,44 +77,52 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 	return result, scope.Complete(ctx, inside, entryResult, data)
 }
 
-// typeInfo describes how values of a type are encoded as JSON.
-type typeInfo struct {
-	err     error // JSON cannot represent a value completely
-	untyped bool
-}
-
-var typeInfos sync.Map // reflect.Type to typeInfo
-
-func typeInfoOf(t reflect.Type) typeInfo {
-	known, ok := typeInfos.Load(t)
-	if !ok {
-		k := typeInfo{untyped: roundtrip.HasUntyped(t)}
-		if mistakes := roundtrip.Problems(t, "it"); len(mistakes) > 0 {
-			k.err = errors.New(strings.Join(mistakes, "; "))
-		}
-		known, _ = typeInfos.LoadOrStore(t, k)
-	}
-	return known.(typeInfo)
-}
-
 // checkEncodable returns an error if JSON cannot represent values of t completely.
-func checkEncodable(t reflect.Type) error { return typeInfoOf(t).err }
+func checkEncodable(t reflect.Type) error {
+	if mistakes := roundtrip.InfoOf(t).Problems(); len(mistakes) > 0 {
+		return errors.New(strings.Join(mistakes, "; "))
+	}
+	return nil
+}
+
+// checkComplete returns an error if JSON would lose a part of the value, also in untyped places.
+func checkComplete(v any) error {
+	if v == nil {
+		return nil
+	}
+	if err := checkEncodable(reflect.TypeOf(v)); err != nil {
+		return err
+	}
+	return roundtrip.CheckUntyped(reflect.ValueOf(v), "it")
+}
 
 // decodeStored preserves numbers in untyped values. Typed values use the cheaper decoder.
 func decodeStored[T any](data []byte, v *T) error {
-	if typeInfoOf(reflect.TypeFor[T]()).untyped {
+	if roundtrip.InfoOf(reflect.TypeFor[T]()).Untyped {
 		return roundtrip.UnmarshalUseNumber(data, v)
 	}
 	return roundtrip.Unmarshal(data, v)
 }
 
 // roundTrip returns the result as a later entry of the node will see it, so that the first entry
-// and re-entries get the same value.
+// and re-entries get the same value. data is its JSON. It returns an error if JSON lost a part of
+// it.
 func roundTrip[T any](result T, data []byte) (T, error) {
-	if !typeInfoOf(reflect.TypeFor[T]()).untyped { //mutate:untyped-result-normalized
+	if roundtrip.InfoOf(reflect.TypeFor[T]()).Stable { //mutate:untyped-result-normalized
+		return result, nil
+	}
+	return decodeAgain(result, data)
+}
+
+func decodeAgain[T any](result T, data []byte) (T, error) {
+	value := reflect.ValueOf(&result).Elem()
+	if roundtrip.Canonical(value) {
 		return result, nil
 	}
 	var stored T
+	if err := roundtrip.CheckUntyped(value, "it"); err != nil {
+		return stored, err
+	}
 	return stored, roundtrip.Decode(data, &stored)
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
@@ -175,10 +174,8 @@ func raise(ctx context.Context, info, state any, subs ...*activation.Signal) err
 		return err
 	}
 	what := "the state of an interrupt at " + scope.FullAddress()
-	if state != nil {
-		if err := checkEncodable(reflect.TypeOf(state)); err != nil {
-			return &EncodeError{Value: what, Err: err}
-		}
+	if err := checkComplete(state); err != nil {
+		return &EncodeError{Value: what, Err: err}
 	}
 	stateData, err := encode(what, state)
 	if err != nil {
@@ -196,7 +193,7 @@ func encode(what string, v any) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil
 	}
-	data, err := json.Marshal(roundtrip.Addressable(v))
+	data, err := roundtrip.Marshal(v)
 	if err != nil {
 		return nil, &EncodeError{Value: what, Err: err}
 	}
@@ -217,12 +214,13 @@ func CurrentAddress(ctx context.Context) Address {
 }
 
 // Now returns the time by the clock of the run. It advances between two entries of a node; use [Do]
-// to keep a fixed time. Outside a run it is time.Now.
+// to keep a fixed time. It has no monotonic part, like a time that was stored. Outside a run it is
+// time.Now.
 func Now(ctx context.Context) time.Time {
 	if scope := activation.FromContext(ctx); scope != nil {
 		return scope.Host.Time()
 	}
-	return time.Now()
+	return time.Now().Round(0)
 }
 
 // AppendAddressSegment returns a context for a part of the current node that may wait on its own,

@@ -35,6 +35,7 @@ type Kind[Q, A any] struct {
 	name             string
 	question, answer schema.Schema
 	notEncoded       string // the part of Q that JSON would omit; "" if none
+	untyped          bool   // Q has untyped places
 	hasValidator     bool   // A may implement a validator interface
 	attested         attest.Fields
 	human            json.RawMessage // the answer schema for people
@@ -95,6 +96,7 @@ func NewKind[Q, A any](name string, options ...KindOption) *Kind[Q, A] {
 	}
 	k := &Kind[Q, A]{name: name, question: schema.MustFor[Q](name + " question"), answer: schema.MustFor[A](name + " answer")}
 	k.notEncoded = roundtrip.BypassedMethods(reflect.TypeFor[Q](), "it")
+	k.untyped = roundtrip.InfoOf(reflect.TypeFor[Q]()).Untyped
 	k.hasValidator = mayImplement[A](reflect.TypeFor[Validator]()) || mayImplement[A](reflect.TypeFor[ValidatorFor[Q]]())
 	k.attested, k.human = attest.FieldsOf(reflect.TypeFor[A]()), k.answer.Text
 	if len(k.attested) > 0 {
@@ -220,6 +222,9 @@ func (k *Kind[Q, A]) askWithID(ctx context.Context, question Q) (answer A, id st
 	}
 	value := any(question)
 	data, err := roundtrip.Marshal(value)
+	if err == nil && k.untyped {
+		err = checkUntyped(question)
+	}
 	if k.notEncoded != "" {
 		err = errors.New(k.notEncoded)
 	}
@@ -234,6 +239,11 @@ func (k *Kind[Q, A]) askWithID(ctx context.Context, question Q) (answer A, id st
 		return answer, signal.Record.ID, signal
 	}
 	return k.readAnswer(scope, record, data)
+}
+
+// checkUntyped returns an error if JSON would lose a part of a value in an untyped place of v.
+func checkUntyped[T any](v T) error {
+	return roundtrip.CheckUntyped(reflect.ValueOf(&v).Elem(), "it")
 }
 
 // askAnswered is askWithID for a question that was answered in this activation, possibly with a
@@ -325,7 +335,7 @@ func (k *Kind[Q, A]) decode(answer any) (json.RawMessage, A, error) {
 	if answer == nil {
 		return nil, zero, errors.New("no answer given")
 	}
-	if err := checkEncodable(reflect.TypeOf(answer)); err != nil {
+	if err := checkComplete(answer); err != nil {
 		return nil, zero, err
 	}
 	switch v := answer.(type) {

@@ -72,8 +72,10 @@ func encodeValues(values map[string]any) (map[string]rawValue, error) {
 func encodeValue(key string, value any) (rawValue, error) {
 	data, err := roundtrip.Encode(value)
 	if t := reflect.TypeOf(value); err == nil && t != nil {
-		if lost := roundtrip.Problems(t, "it"); len(lost) > 0 {
+		if lost := roundtrip.InfoOf(t).Problems(); len(lost) > 0 {
 			err = errors.New(lost[0])
+		} else {
+			err = roundtrip.CheckUntyped(reflect.ValueOf(value), "it")
 		}
 	}
 	if err != nil {

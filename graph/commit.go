@@ -166,7 +166,15 @@ func (inst *instance) mergeUpdatedField(c *stateUpdate, k int, next statePtr) (f
 		}
 		inst.mergedFields[i] = true
 		inst.flow.stateType.fieldValue(fd, reflect.ValueOf(next).Elem()).Set(merged)
-		return fieldVersion{clock: c.version}, nil
+		data, err := inst.flow.stateType.normalize(next, []int{i}, nil)
+		if err != nil {
+			return fieldVersion{}, err
+		}
+		rev := fieldVersion{clock: c.version}
+		if data != nil {
+			rev.data = data[0]
+		}
+		return rev, nil
 	}
 	copyField(inst.flow.stateType, fd, next, c.result)
 	return c.fieldVersion(k), nil

@@ -84,7 +84,7 @@ func (exec *execution) Run() string {
 	return exec.run
 }
 
-func (exec *execution) Time() time.Time { return exec.clock() }
+func (exec *execution) Time() time.Time { return exec.clock().Round(0) } // JSON has no monotonic part
 func (exec *execution) Policy() any     { return exec.policy }
 func (exec *execution) Ledger() any     { return exec.ledger }
 
@@ -491,8 +491,11 @@ func encodePlainAnswer(r *activation.Record, answer any) (json.RawMessage, error
 		return nil, nil
 	}
 	data, err := roundtrip.Encode(answer)
-	if lost := roundtrip.Problems(reflect.TypeOf(answer), "it"); err == nil && len(lost) > 0 {
+	if lost := roundtrip.InfoOf(reflect.TypeOf(answer)).Problems(); err == nil && len(lost) > 0 {
 		err = errors.New(lost[0])
+	}
+	if err == nil {
+		err = roundtrip.CheckUntyped(reflect.ValueOf(answer), "it")
 	}
 	if err != nil {
 		return nil, &fermata.AnswerError{ID: r.ID, Err: err}

@@ -85,8 +85,10 @@ type branch struct {
 // as JSON, or any other type that JSON can represent. The name is part of every address and of the
 // saved data.
 //
-// A node that is entered in another process sees the JSON form of the state: in fields of type any,
-// numbers are json.Number and structs are maps. Use concrete types for values that nodes inspect.
+// Every node, and the caller, gets the state as decoded from its JSON, whether or not it was saved:
+// a time.Time has no monotonic part, fields with the tag `json:"-"` are zero, and in fields of type
+// any numbers are json.Number and structs are maps. Use concrete types for values that nodes
+// inspect. A value in a field of type any of which JSON would lose a part is an error of its node.
 func New[S any](name string) *Graph[S] {
 	return &Graph[S]{definition: definition{name: name, maxSteps: DefaultMaxSteps, renames: map[string]string{}}}
 }

@@ -200,7 +200,7 @@ func (inst *instance) addPending(changes ...partChange) {
 
 // start initializes a new instance.
 func (inst *instance) start(input statePtr) error {
-	state, err := inst.flow.stateType.copyIfShared(input)
+	state, err := inst.flow.stateType.normalizedCopy(input)
 	if err != nil {
 		return &fermata.EncodeError{Value: "the input of graph " + inst.flow.name, Err: err}
 	}

@@ -427,11 +427,15 @@ func (inst *instance) applyModifiers() error {
 	if len(changed) == 0 {
 		return nil
 	}
+	data, err := inst.flow.stateType.normalize(edited, changed, nil)
+	if err != nil {
+		return inst.unsavable(err)
+	}
 	if err := inst.checkListsUnchanged(edited); err != nil {
 		return fmt.Errorf("graph: modifying the state of %s: %w", inst.location.Address, err)
 	}
 	err = inst.applyUpdate(&stateUpdate{
-		by: "state modifier", base: inst.state, baseClock: inst.clock, result: edited, changed: changed, version: inst.nextVersion(),
+		by: "state modifier", base: inst.state, baseClock: inst.clock, result: edited, changed: changed, data: data, version: inst.nextVersion(),
 	})
 	if err != nil {
 		return err

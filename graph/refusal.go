@@ -62,5 +62,5 @@ func (inst *instance) noteRefusal(t *task, to *returnTarget, refusal fermata.Ref
 	}
 	state = inst.flow.stateType.pointerTo(reflect.ValueOf(own).Elem())
 	to.note(state, refusal)
-	return state, nil
+	return inst.flow.stateType.normalizedCopy(state)
 }

@@ -32,6 +32,10 @@ type stateType struct {
 	plain bool
 	// singleField is true if the state is not a struct and is treated as one field.
 	singleField bool
+	// transient are the fields that are excluded from JSON: they are zero when a node is entered.
+	transient []int
+	// stable is true if every state equals its JSON round trip.
+	stable bool
 	// fingerprint is the same for states with the same fields.
 	fingerprint string
 }
@@ -41,6 +45,7 @@ type field struct {
 	index        int
 	typ          reflect.Type
 	plain        bool
+	stable       bool         // every value equals its JSON round trip
 	unsavedParts bool         // values may differ in parts that are not saved
 	scalar       reflect.Kind // String, Bool or Int for such values, else Invalid
 	optional     bool         // omitempty or omitzero: absent in JSON means zero
@@ -76,10 +81,14 @@ const singleFieldName = "state"
 func newStateType(t reflect.Type) (*stateType, []string) {
 	s, mistakes := inspectFields(t)
 	h := sha256.New()
+	s.stable = len(s.transient) == 0
 	for i := range s.fields {
-		fmt.Fprintf(h, "%q ", s.fields[i].name)
-		writeType(h, s.fields[i].typ, nil)
-		s.fields[i].partPrefix = fieldPart(s.fields[i].name)
+		f := &s.fields[i]
+		fmt.Fprintf(h, "%q ", f.name)
+		writeType(h, f.typ, nil)
+		f.partPrefix = fieldPart(f.name)
+		f.stable = roundtrip.InfoOf(f.typ).Stable && f.omitted == nil
+		s.stable = s.stable && f.stable
 	}
 	s.fingerprint = hex.EncodeToString(h.Sum(nil)[:12])
 	return s, mistakes
@@ -124,6 +133,9 @@ func inspectFields(t reflect.Type) (*stateType, []string) {
 		name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
 		if sf.Tag.Get("json") == "-" {
 			s.plain = s.plain && isPlain(sf.Type)
+			if sf.IsExported() {
+				s.transient = append(s.transient, i)
+			}
 			continue
 		}
 		if !sf.IsExported() {
@@ -259,6 +271,74 @@ func (s *stateType) clone(state statePtr) (dup statePtr, err error) {
 	return dup, nil
 }
 
+// normalize replaces the given fields by their JSON round trip and clears the fields that are not
+// saved, so that a node sees the same state when it is entered again from the store. The state must
+// be owned by the caller. data receives the JSON of the fields that were encoded.
+func (s *stateType) normalize(state statePtr, fields []int, data [][]byte) ([][]byte, error) {
+	if s.stable {
+		return data, nil
+	}
+	v := reflect.ValueOf(state).Elem()
+	for _, i := range s.transient {
+		v.Field(i).SetZero()
+	}
+	for k, i := range fields {
+		f := &s.fields[i]
+		value := s.fieldValue(f, v)
+		if f.stable || f.omitted == nil && roundtrip.Canonical(value) {
+			continue
+		}
+		encoded, err := s.normalizeField(f, state, value)
+		if err != nil {
+			return data, err
+		}
+		if data == nil {
+			data = make([][]byte, len(fields))
+		}
+		data[k] = encoded
+	}
+	return data, nil
+}
+
+// normalizeField replaces one field by its JSON round trip and returns its JSON.
+func (s *stateType) normalizeField(f *field, state statePtr, value reflect.Value) ([]byte, error) {
+	if err := roundtrip.CheckUntyped(value, "it"); err != nil {
+		return nil, fmt.Errorf("state field %s: %w", f.name, err)
+	}
+	data, err := encodeField(s, f, state)
+	if err != nil {
+		return nil, err
+	}
+	value.SetZero()
+	if err := decodeField(s, f, state, data); err != nil {
+		return nil, fmt.Errorf("state field %s cannot decode its own JSON: %w", f.name, err)
+	}
+	return data, nil
+}
+
+// normalizedCopy returns a copy of a state that a caller gave, as a node sees it.
+func (s *stateType) normalizedCopy(state statePtr) (statePtr, error) {
+	if s.stable {
+		return s.copyIfShared(state)
+	}
+	checked := reflect.ValueOf(state).Elem()
+	for i := range s.fields { // before the copy, which could lose a part
+		if err := roundtrip.CheckUntyped(s.fieldValue(&s.fields[i], checked), "it"); err != nil {
+			return nil, fmt.Errorf("state field %s: %w", s.fields[i].name, err)
+		}
+	}
+	dup, err := s.clone(state)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]int, len(s.fields))
+	for i := range all {
+		all[i] = i
+	}
+	_, err = s.normalize(dup, all, nil)
+	return dup, err
+}
+
 // changedFields appends the indices of the fields in which the two states differ.
 func changedFields(sh *stateType, base, out statePtr, changed []int) []int {
 	a, b := reflect.ValueOf(base).Elem(), reflect.ValueOf(out).Elem()
@@ -346,7 +426,7 @@ func (f *field) encode(value reflect.Value) ([]byte, error) {
 	case reflect.String:
 		text := value.String()
 		if !utf8.ValidString(text) {
-			return nil, roundtrip.ErrNotUTF8
+			return nil, fmt.Errorf("it is %w", roundtrip.ErrNotUTF8)
 		}
 		return jsonlite.AppendString(make([]byte, 0, len(text)+2+len(text)/16), text), nil
 	case reflect.Bool:

@@ -209,15 +209,22 @@ func unansweredError(r *activation.Record) error {
 	return fmt.Errorf("%w: %s at %s", ErrUnanswered, r.ID, r.Address)
 }
 
-// onFinished keeps the result of a node until the step is over. It is encoded here, so that a state
-// that cannot be saved is a failure of its node.
+// onFinished keeps the result of a node until the step is over. It is normalized and encoded here,
+// so that a state that cannot be saved is a failure of its node.
 func (inst *instance) onFinished(t *task, v *activation.Activation, used bool, out statePtr) error {
 	changed := changedFields(inst.flow.stateType, t.base, out, t.changedBuf[:0])
-	var data [][]byte
+	data, err := inst.flow.stateType.normalize(out, changed, nil)
+	if err != nil {
+		return inst.unsavable(err)
+	}
 	if inst.exec.store != nil && !inst.exec.saveOnWait {
-		data = make([][]byte, len(changed))
+		if data == nil {
+			data = make([][]byte, len(changed))
+		}
 		for k, i := range changed {
-			var err error
+			if data[k] != nil {
+				continue
+			}
 			if data[k], err = encodeField(inst.flow.stateType, &inst.flow.stateType.fields[i], out); err != nil {
 				return inst.unsavable(err)
 			}

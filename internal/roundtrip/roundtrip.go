@@ -31,19 +31,24 @@ func HasCustomJSON(t reflect.Type) bool {
 
 // Problems lists the parts of a type that JSON would reject or silently lose. where names the value
 // in the messages.
-func Problems(t reflect.Type, where string) []string { return problems(t, where, nil) }
+func Problems(t reflect.Type, where string) []string { return problems(t, where, nil, true) }
 
-func problems(t reflect.Type, where string, path []reflect.Type) []string {
+// lostParts is Problems for a value that is encoded, but not decoded as its own type.
+func lostParts(t reflect.Type, where string, path []reflect.Type) []string {
+	return problems(t, where, path, false)
+}
+
+func problems(t reflect.Type, where string, path []reflect.Type, decoded bool) []string {
 	for _, outer := range path {
 		if outer == t {
 			return nil
 		}
 	}
-	if t.Kind() == reflect.Interface && t.NumMethod() > 0 { // regardless of its methods
+	if decoded && t.Kind() == reflect.Interface && t.NumMethod() > 0 { // regardless of its methods
 		return []string{fmt.Sprintf("%s holds a %s, whose dynamic type is unknown when it is loaded; use a concrete type", where, t)}
 	}
 	if HasCustomJSON(t) {
-		if !readsCustomJSON(t) {
+		if decoded && !readsCustomJSON(t) {
 			return []string{fmt.Sprintf("%s holds a %s, which writes custom JSON but cannot read it: add the matching unmarshal method", where, t)}
 		}
 		if embedded, lost := promotedJSON(t); lost != "" {
@@ -56,15 +61,15 @@ func problems(t reflect.Type, where string, path []reflect.Type) []string {
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Uintptr:
 		return []string{fmt.Sprintf("%s holds a %s, which cannot be saved", where, t)}
 	case reflect.Map:
-		if !roundTripsKeys(t.Key()) {
+		if decoded && !roundTripsKeys(t.Key()) {
 			return []string{fmt.Sprintf("%s holds a %s, whose keys cannot be restored: use strings or integers, or a type with matching MarshalText and UnmarshalText", where, t)}
 		}
 		if lost := bypassedInMap(t, where); lost != "" {
 			return []string{lost}
 		}
-		return problems(t.Elem(), where, path)
+		return problems(t.Elem(), where, path, decoded)
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return problems(t.Elem(), where, path)
+		return problems(t.Elem(), where, path, decoded)
 	case reflect.Struct:
 		var found []string
 		for i := range t.NumField() {
@@ -76,7 +81,7 @@ func problems(t reflect.Type, where string, path []reflect.Type) []string {
 				found = append(found, fmt.Sprintf("%s holds a %s, whose field %s is not exported and would be lost", where, t, f.Name))
 				continue
 			}
-			found = append(found, problems(f.Type, where+"."+f.Name, path)...)
+			found = append(found, problems(f.Type, where+"."+f.Name, path, decoded)...)
 		}
 		for _, lost := range Shadowed(t) {
 			found = append(found, fmt.Sprintf("%s holds a %s, whose %s", where, t, lost))
@@ -205,8 +210,9 @@ func zeroJSON(t reflect.Type) (data []byte) {
 	return data
 }
 
-// ErrNotUTF8 is returned for a value with a string that is not valid UTF-8.
-var ErrNotUTF8 = errors.New("a string in it is not valid UTF-8, which JSON cannot hold; use []byte")
+// ErrNotUTF8 is returned for a string that is not valid UTF-8. The error of a larger value names
+// the string.
+var ErrNotUTF8 = errors.New("not valid UTF-8, which JSON cannot hold; use []byte")
 
 // Addressable returns a pointer to the value for encoding/json. Pointer methods, such as those of
 // big.Int, are not called for values without an address; a big.Int would be written as {}.
@@ -230,8 +236,8 @@ func Encode(v any) ([]byte, error) {
 		return nil, err
 	}
 	data := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
-	if hasReplacement(data, v) {
-		return nil, ErrNotUTF8
+	if err := checkUTF8(data, v); err != nil {
+		return nil, err
 	}
 	return data, nil
 }
@@ -242,10 +248,13 @@ func Marshal(v any) ([]byte, error) {
 		return append(append(append(make([]byte, 0, len(text)+2), '"'), text...), '"'), nil
 	}
 	data, err := json.Marshal(Addressable(v))
-	if err == nil && hasReplacement(data, v) {
-		return nil, ErrNotUTF8
+	if err == nil {
+		err = checkUTF8(data, v)
 	}
-	return data, err
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
 }
 
 // isPlainText reports whether json.Marshal writes a text unchanged between quotes. This is a common
@@ -260,22 +269,27 @@ func isPlainText[T string | []byte](text T) bool {
 	return true
 }
 
-// hasReplacement reports whether the JSON of a value has a replacement character for an invalid
-// byte.
-func hasReplacement(data []byte, v any) bool {
+// checkUTF8 returns an error if the JSON of a value has a replacement character for an invalid
+// byte, or the byte itself.
+func checkUTF8(data []byte, v any) error {
+	if !utf8.Valid(data) { // raw JSON is written unchanged
+		return fmt.Errorf("raw JSON in it is %w", ErrNotUTF8)
+	}
 	// encoding/json writes the escape \ufffd only for invalid bytes; the character itself is not
 	// escaped.
 	for rest := data; ; {
 		i := bytes.Index(rest, []byte(`\ufffd`))
 		if i < 0 {
-			return false
+			return nil
 		}
 		slashes := 0
 		for i-slashes > 0 && rest[i-slashes-1] == '\\' {
 			slashes++
 		}
-		if slashes%2 == 0 && findInvalidUTF8(reflect.ValueOf(v), 0) {
-			return true
+		if slashes%2 == 0 {
+			if where := findInvalidUTF8(reflect.ValueOf(v), "it", 0); where != "" {
+				return fmt.Errorf("%s is %w", where, ErrNotUTF8)
+			}
 		}
 		rest = rest[i+1:]
 	}
@@ -284,35 +298,42 @@ func hasReplacement(data []byte, v any) bool {
 // maxDepth exceeds the depth of any value that JSON can hold.
 const maxDepth = 1000
 
-// findInvalidUTF8 searches for a string that is not UTF-8. The JSON alone is not sufficient: raw
-// JSON inside a value may contain the same escape legitimately.
-func findInvalidUTF8(v reflect.Value, depth int) bool {
+// findInvalidUTF8 returns the path of a string that is not UTF-8; "" if there is none. The JSON
+// alone is not sufficient: raw JSON inside a value may contain the same escape legitimately.
+func findInvalidUTF8(v reflect.Value, where string, depth int) string {
 	if depth > maxDepth {
-		return false
+		return ""
 	}
 	switch v.Kind() {
 	case reflect.String:
-		return !utf8.ValidString(v.String())
+		if !utf8.ValidString(v.String()) {
+			return where
+		}
 	case reflect.Pointer, reflect.Interface:
-		return !v.IsNil() && findInvalidUTF8(v.Elem(), depth+1)
+		if !v.IsNil() {
+			return findInvalidUTF8(v.Elem(), where, depth+1)
+		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			if findInvalidUTF8(v.Index(i), depth+1) {
-				return true
+			if found := findInvalidUTF8(v.Index(i), fmt.Sprintf("%s[%d]", where, i), depth+1); found != "" {
+				return found
 			}
 		}
 	case reflect.Map:
 		for iter := v.MapRange(); iter.Next(); {
-			if findInvalidUTF8(iter.Key(), depth+1) || findInvalidUTF8(iter.Value(), depth+1) {
-				return true
+			if found := findInvalidUTF8(iter.Key(), "a key of "+where, depth+1); found != "" {
+				return found
+			}
+			if found := findInvalidUTF8(iter.Value(), where+keyPath(iter.Key()), depth+1); found != "" {
+				return found
 			}
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if findInvalidUTF8(v.Field(i), depth+1) {
-				return true
+			if found := findInvalidUTF8(v.Field(i), where+"."+v.Type().Field(i).Name, depth+1); found != "" {
+				return found
 			}
 		}
 	}
-	return false
+	return ""
 }

@@ -66,6 +66,12 @@ type InterruptInfo struct {
 	Interrupts []*InterruptCtx
 	// State is the state of the outermost graph.
 	State any
+	// Data is for agents of the older form; only package agent sets it. In an event it is the Info
+	// of the only interrupt, or of the composite that contains all of them, else a list. In the
+	// resume of an agent it is the info of the agent's own interrupt, as a json.RawMessage. An
+	// agent may raise an interrupt by yielding an event with nothing but Data. Use Interrupts in
+	// new code.
+	Data any
 }
 
 // ByKind returns the open interrupts of one kind.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/eventstream"
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
@@ -108,7 +109,7 @@ func (b *builtin) Description() string { return b.description }
 // Run is for agents that process the events of this one before others see them; the function [Run]
 // is simpler.
 func (b *builtin) Run(ctx context.Context, input *Input) iter.Seq2[*Event, error] {
-	return stream(ctx, func(ctx context.Context, emit func(*Event)) error {
+	return eventstream.New(ctx, func(ctx context.Context, emit func(*Event)) error {
 		_, err := Run(withEmit(ctx, emit), b, input)
 		if activation.IsWait(err) {
 			emit(&Event{Body: interrupted(ctx, err)})

@@ -14,7 +14,7 @@ import (
 )
 
 // scenario 45
-func TestAsTool_PlainResumeReportsTheSameInterrupt(t *testing.T) {
+func TestAsTool_ResumeWithoutTargetsReportsTheSameInterrupt(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
@@ -27,7 +27,7 @@ func TestAsTool_PlainResumeReportsTheSameInterrupt(t *testing.T) {
 			t.Errorf("got %s", ic.Address)
 		}
 		for range 2 {
-			again := p.resume()
+			again := p.answers(nil)
 			again.wantLog(t, "outer waits for [inner 1?]")
 			if one(t, again.waits(t)).ID != ic.ID {
 				t.Error("the id changed")

@@ -53,7 +53,7 @@ func runCustom(ctx context.Context, a Agent, input *Input) (*Output, error) {
 	}
 	l.skip = before.Events - l.progress.Events
 	for event, err := range events {
-		if err = l.onEvent(event, err); err != nil {
+		if err = l.onEvent(ctx, event, err); err != nil {
 			return nil, errors.Join(err, l.saveProgress(ctx, scope, before, err))
 		}
 	}
@@ -61,7 +61,7 @@ func runCustom(ctx context.Context, a Agent, input *Input) (*Output, error) {
 }
 
 // onEvent forwards an event. It returns an error if the agent waits or has failed.
-func (l *customListener) onEvent(event *Event, err error) error {
+func (l *customListener) onEvent(ctx context.Context, event *Event, err error) error {
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (l *customListener) onEvent(event *Event, err error) error {
 	switch body := event.Body.(type) {
 	case Interrupted:
 		if body.signal == nil {
-			return fmt.Errorf("agent: %s yielded an interrupt that was not created by agent.Interrupt", l.scope.agent.Name())
+			return raiseLegacy(ctx, l.scope.agent.Name(), body)
 		}
 		return body.signal
 	case MessageAdded:

@@ -100,7 +100,7 @@ func TestFormat_AWaitingRunOfTheSecondFormatStillResumes(t *testing.T) {
 
 	var c counter
 	r := newRunner(t, everything(&c), fixedClock, func(config *agent.RunnerConfig) { config.Store = st })
-	open := record(r.Resume(t.Context(), "run")).waits(t)
+	open := record(r.ResumeWithParams(t.Context(), "run", nil)).waits(t)
 	c.want(t, nil)
 	if want := park(t, memory.New()); !slices.Equal(ids(open), ids(want)) || !slices.Equal(addresses(open), addresses(want)) {
 		t.Errorf("it waits for %v at %q; a new run for %v at %q", infos(open), addresses(open), infos(want), addresses(want))

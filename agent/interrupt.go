@@ -51,6 +51,7 @@ func interrupted(ctx context.Context, err error) Interrupted {
 	}
 	signals, _ := scope.Collect(err)
 	i.Info = &fermata.InterruptInfo{Run: scope.Host.Run(), Interrupts: interruptContexts(signals)}
+	i.Info.Data = legacyData(i.Info.Interrupts)
 	i.Interrupts = userView(i.Info.Interrupts)
 	return i
 }
@@ -93,6 +94,8 @@ type ResumeInfo struct {
 	ResumeData     json.RawMessage
 	// AnsweredBelow reports that an interrupt that the agent combined was answered.
 	AnsweredBelow bool
+	// InterruptInfo describes the agent's own interrupt, for agents of the older form.
+	*fermata.InterruptInfo
 }
 
 func resumeInfo(ctx context.Context, input *Input) *ResumeInfo {
@@ -103,6 +106,7 @@ func resumeInfo(ctx context.Context, input *Input) *ResumeInfo {
 		WasInterrupted: true, InterruptState: last.State,
 		IsResumeTarget: last.Status == activation.StatusAnswered, ResumeData: last.Answer,
 		AnsweredBelow: last.Composite && scope.Host.HasNewAnswer(scope.Path()),
+		InterruptInfo: legacyInfo(stage.run, last),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/eventstream"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -94,6 +95,8 @@ type runOptions struct {
 	values   map[string]any
 	edit     HistoryEdit
 	takeOver bool
+	// resumeAll answers the interrupts that need no data.
+	resumeAll bool
 }
 
 // WithRun sets the id of a new run. The default is a random id, which every event carries.
@@ -140,10 +143,16 @@ func (r *Runner) Run(ctx context.Context, messages []Message, options ...RunOpti
 }
 
 // Resume continues a run with the answers in ctx ([fermata.ResumeWithData]), or without answers
-// after a failure, a cancel or a crash. A run that waits and gets no answer yields its
-// [Interrupted] event again.
+// after a failure, a cancel or a crash.
+//
+// If the run waits and ctx has no answers, the call itself is the answer, without data, to every
+// interrupt that was raised with [Interrupt], [StatefulInterrupt] or a similar call. Questions with
+// a [fermata.Kind], approvals and holds stay open until they are answered; the run yields its
+// [Interrupted] event again. [Runner.ResumeWithParams] without targets answers nothing.
 func (r *Runner) Resume(ctx context.Context, run string, options ...RunOption) iter.Seq2[*Event, error] {
 	o := collectOptions(options)
+	targets, _ := fermata.TakeResumeTargets(ctx)
+	o.resumeAll = targets == nil
 	return r.resume(ctx, run, o, func(ctx context.Context) (*graph.LoadedRun[runState], error) { return r.load(ctx, run, o) })
 }
 
@@ -155,6 +164,13 @@ func (r *Runner) resume(ctx context.Context, run string, o *runOptions, load fun
 		saved, err := load(ctx)
 		if err != nil {
 			return runState{}, err
+		}
+		if o.resumeAll {
+			plain, err := plainInterrupts(saved)
+			if err != nil {
+				return runState{}, err
+			}
+			ctx = fermata.Resume(ctx, plain...)
 		}
 		return saved.Resume(ctx)
 	})
@@ -171,7 +187,8 @@ func (r *Runner) load(ctx context.Context, run string, o *runOptions) (*graph.Lo
 // ResumeWithParams continues a run with the given answers. If any of them is invalid, unknown or
 // late, nothing runs and nothing changes. Unanswered interrupts stay open with the same id.
 func (r *Runner) ResumeWithParams(ctx context.Context, run string, params *ResumeParams, options ...RunOption) iter.Seq2[*Event, error] {
-	return r.Resume(withTargets(ctx, params), run, options...)
+	o := collectOptions(options)
+	return r.resume(withTargets(ctx, params), run, o, func(ctx context.Context) (*graph.LoadedRun[runState], error) { return r.load(ctx, run, o) })
 }
 
 func withTargets(ctx context.Context, params *ResumeParams) context.Context {
@@ -274,7 +291,7 @@ type execution struct {
 
 // stream runs the graph and yields its events.
 func (r *Runner) stream(ctx context.Context, x execution, start func(context.Context) (runState, error)) iter.Seq2[*Event, error] {
-	return stream(ctx, func(ctx context.Context, emit func(*Event)) error {
+	return eventstream.New(ctx, func(ctx context.Context, emit func(*Event)) error {
 		own := x // the iterator may be used twice
 		x := &own
 		x.emit = emit
@@ -287,6 +304,7 @@ func (r *Runner) stream(ctx context.Context, x execution, start func(context.Con
 		final, err := start(ctx)
 		if waiting, ok := errors.AsType[*fermata.InterruptError](err); ok {
 			c.settle(false)
+			waiting.Info.Data = legacyData(waiting.Info.Interrupts)
 			emit(&Event{Run: waiting.Info.Run, Agent: r.config.Agent.Name(), Body: Interrupted{
 				Interrupts: userView(waiting.Info.Interrupts), Info: waiting.Info, BadAnswers: waiting.BadAnswers,
 			}})

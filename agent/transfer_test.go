@@ -34,7 +34,7 @@ func TestTransfer_TheOneThatTookOverWaitsAndGetsTheAnswer(t *testing.T) {
 		if ic.Address.String() != "agent:sa1;agent:sa2" {
 			t.Errorf("got %s", ic.Address)
 		}
-		p.resume().wantLog(t, "sa1 waits for [sa2 1?]")
+		p.answers(nil).wantLog(t, "sa1 waits for [sa2 1?]")
 		done := p.answer(ic, "x")
 		done.wantLog(t, "sa2 says sa2 heard x at 1", "sa1 finished")
 		if done.finished(t).Output.Text() != "sa2 heard x at 1" {

@@ -28,7 +28,8 @@ type options struct {
 	takeOver   bool
 	clock      func() time.Time
 	modifiers  []StateModifier
-	onStep     func(Step) // nil if there is no observer
+	onStep     func(Step)   // nil if there is no observer
+	onOutput   func(Output) // nil if there is no observer
 	answers    map[string]any
 	duplicates []string // interrupts that were answered more than once
 }

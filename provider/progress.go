@@ -24,9 +24,9 @@ const (
 	StepFailed   StepState = "failed"
 )
 
-// Token is a part of a model's message.
+// Token is a part of a model's message, or of the output of a node.
 type Token struct {
-	// Address is the address of the agent, Agent its name.
+	// Address is the address of the agent or node. Agent is the agent's name; "" for a node.
 	Address, Agent string
 	Text           string
 }

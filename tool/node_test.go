@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -277,5 +278,24 @@ func TestNode_AnIncompleteNodePanicsWithWhatIsMissing(t *testing.T) {
 			}()
 			node.Add(graph.New[office]("g"), "tools")
 		}()
+	}
+}
+
+// The output of a streaming tool in a tools node is output of the graph.
+func TestNode_OutputOfAStreamingToolIsOutputOfTheGraph(t *testing.T) {
+	d := newDesk(t, tool.NewStream("read", "Reads aloud.", func(context.Context, ticket) iter.Seq2[string, error] {
+		return func(yield func(string, error) bool) { _ = yield("one ", nil) && yield("two", nil) }
+	}))
+	var heard []string
+	for event, err := range d.flow().Stream(t.Context(), office{Calls: []tool.Call{callOf("1", "read", "X")}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if output, ok := event.(graph.Output); ok {
+			heard = append(heard, output.Address+" "+output.Text)
+		}
+	}
+	if want := []string{"runnable:office;node:tools;tool:read#1 one ", "runnable:office;node:tools;tool:read#1 two"}; !cmp.Equal(heard, want) {
+		t.Errorf("got %q", heard)
 	}
 }

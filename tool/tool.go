@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/schema"
@@ -84,7 +85,8 @@ func New[In, Out any](name, description string, fn func(ctx context.Context, in 
 }
 
 // NewStream creates a tool from a function that streams its result. Observers of the run see the
-// chunks as they arrive; the model gets them joined. Output after the end of the context is
+// chunks as they arrive, as events of an agent or as output of a graph ([graph.Emit]); the model
+// gets them joined. Output after the end of the context is
 // discarded, and the resume repeats the call.
 func NewStream[In any](name, description string, fn func(ctx context.Context, in In) iter.Seq2[string, error], options ...Option) *Tool {
 	return typed[In](name, description, func(ctx context.Context, in In) (string, error) {
@@ -274,7 +276,7 @@ func Key(ctx context.Context) string {
 type chunksKey struct{}
 
 // WithChunks returns a context that passes the chunks of a streaming tool's result to fn as they
-// arrive.
+// arrive, instead of [graph.Emit].
 func WithChunks(ctx context.Context, fn func(chunk string)) context.Context {
 	return context.WithValue(ctx, chunksKey{}, fn)
 }
@@ -283,5 +285,5 @@ func chunks(ctx context.Context) func(string) {
 	if fn, ok := ctx.Value(chunksKey{}).(func(string)); ok {
 		return fn
 	}
-	return func(string) {}
+	return func(chunk string) { graph.Emit(ctx, chunk) }
 }

@@ -85,7 +85,8 @@ func (g *flowGraph[S]) options(run provider.Run) []graph.Option {
 
 func (g *flowGraph[S]) execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
 	ctx = agent.WithEvents(ctx, func(event *agent.Event) { reportEvent(e, event) })
-	state, err := g.advance(ctx, e, append(g.options(e.Run), graph.WithLedger(e.Owner.Ledger()), graph.WithPolicy(policyOf(g.config.Policy, e)), stepOption(e)))
+	options := append(g.options(e.Run), graph.WithLedger(e.Owner.Ledger()), graph.WithPolicy(policyOf(g.config.Policy, e)))
+	state, err := g.advance(ctx, e, append(options, progressOptions(e)...))
 	g.config.OnFailure.call(ctx, e, err)
 	return toResult(e, err, func() (provider.Completed, error) {
 		output, err := json.Marshal(&state)

@@ -7,14 +7,17 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// stepOption reports the steps of a graph as progress.
-func stepOption(e provider.Execution) graph.Option {
+// progressOptions reports the steps of a graph and the output of its nodes as progress.
+func progressOptions(e provider.Execution) []graph.Option {
 	if e.Report == nil {
-		return graph.OnStep(nil)
+		return nil
 	}
-	return graph.OnStep(func(s graph.Step) {
-		e.Report(provider.Step{Address: s.Address, State: provider.StepState(s.State)})
-	})
+	return []graph.Option{
+		graph.OnStep(func(s graph.Step) {
+			e.Report(provider.Step{Address: s.Address, State: provider.StepState(s.State)})
+		}),
+		graph.OnOutput(func(o graph.Output) { e.Report(provider.Token{Address: o.Address, Text: o.Text}) }),
+	}
 }
 
 // reportEvent reports events of an agent as progress: tokens of its model and finished tool calls.

@@ -1544,7 +1544,7 @@ export interface components {
         Token: {
             /** @description The address in the run. */
             address?: string;
-            /** @description The name of the agent whose model produced it. */
+            /** @description The name of the agent whose model produced it; absent for a node. */
             agent?: string;
             text: string;
         };

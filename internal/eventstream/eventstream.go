@@ -1,4 +1,5 @@
-package agent
+// Package eventstream yields the events of concurrent work as an iterator.
+package eventstream
 
 import (
 	"context"
@@ -8,15 +9,15 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
-// stream returns an iterator over the events that work emits from any number of goroutines. The
-// error of the work comes last. Leaving the loop cancels the work and waits until it has ended.
-func stream(ctx context.Context, work func(ctx context.Context, emit func(*Event)) error) iter.Seq2[*Event, error] {
-	return func(yield func(*Event, error) bool) {
+// New returns an iterator over the events that work emits from any number of goroutines. The error
+// of the work comes last. Leaving the loop cancels the work and waits until it has ended.
+func New[E any](ctx context.Context, work func(ctx context.Context, emit func(E)) error) iter.Seq2[E, error] {
+	return func(yield func(E, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		// events is never closed: a goroutine that outlives the work may still send to it.
-		events, gone, over := make(chan *Event), make(chan struct{}), make(chan struct{})
-		emit := func(e *Event) {
+		events, gone, over := make(chan E), make(chan struct{}), make(chan struct{})
+		emit := func(e E) {
 			select {
 			case events <- e:
 			case <-gone:
@@ -42,7 +43,8 @@ func stream(ctx context.Context, work func(ctx context.Context, emit func(*Event
 				}
 			case <-over:
 				if failure != nil {
-					yield(nil, failure)
+					var none E
+					yield(none, failure)
 				}
 				return
 			}
@@ -50,8 +52,9 @@ func stream(ctx context.Context, work func(ctx context.Context, emit func(*Event
 	}
 }
 
-// growStack grows the stack of a new goroutine once. Agents work deep in nested calls: the stack
-// would be copied four times on the way, which took a fifth of the time to wait and resume.
+// growStack grows the stack of a new goroutine once. Graphs and agents work deep in nested calls:
+// the stack would be copied four times on the way, which took a fifth of the time to wait and
+// resume.
 //
 //go:noinline
 func growStack() byte {

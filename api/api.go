@@ -148,8 +148,8 @@ type Step struct {
 	State   string `json:"state" enum:"started,finished,waits,failed"`
 }
 
-// Token is a chunk of the output of a model or a node. It is sent live and not stored; a slow client
-// misses some.
+// Token is a chunk of the output of a model or a node. It is sent live and not stored; a slow
+// client misses some.
 type Token struct {
 	Address string `json:"address,omitempty" doc:"The address in the run."`
 	Agent   string `json:"agent,omitempty" doc:"The name of the agent whose model produced it; absent for a node."`

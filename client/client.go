@@ -106,6 +106,20 @@ func (c *Client) Decide(ctx context.Context, id string, decide api.Decide) (ferm
 	return c.outcome(ctx, "/requests/"+url.PathEscape(id)+"/decision", decide)
 }
 
+// DecideWithin is Decide with a limit for the time to wait for the outcome, in whole seconds. It
+// returns ErrPending if the decision is recorded and the outcome is not known by then.
+func (c *Client) DecideWithin(ctx context.Context, id string, decide api.Decide, wait time.Duration) (fermata.Outcome, error) {
+	var raw json.RawMessage
+	r := request{
+		method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/decision", body: decide,
+		headers: map[string]string{"Prefer": fmt.Sprintf("wait=%d", int(wait.Seconds()))},
+	}
+	if err := c.call(ctx, r, &raw); err != nil {
+		return nil, err
+	}
+	return readOutcome(raw)
+}
+
 // CreateRequest creates a request of an external agent. It gets a state key if it has none.
 func (c *Client) CreateRequest(ctx context.Context, ask api.CreateRequest) (fermata.Outcome, error) {
 	if ask.StateKey == "" {

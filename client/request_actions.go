@@ -29,9 +29,14 @@ const (
 // Act applies an action other than a decision to a request, and returns the updated request.
 // Retries apply it once.
 func (c *Client) Act(ctx context.Context, id, act string, body api.RequestAction) (req api.Request, err error) {
+	return c.ActOnce(ctx, id, act, body, NewID())
+}
+
+// ActOnce is Act with an idempotency key: the same action with the same key is applied once.
+func (c *Client) ActOnce(ctx context.Context, id, act string, body api.RequestAction, key string) (req api.Request, err error) {
 	r := request{
 		method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/" + url.PathEscape(act), body: body,
-		headers: map[string]string{"Idempotency-Key": NewID()},
+		headers: map[string]string{"Idempotency-Key": key},
 	}
 	return req, c.call(ctx, r, &req)
 }

@@ -3,7 +3,9 @@ package web
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
@@ -22,6 +24,22 @@ type errorData struct {
 	Fields []api.Field
 	SignIn bool
 	Retry  bool
+	// Kept are the fields of a form that was not accepted, so that it can be sent again.
+	Kept []keptField
+	Path string
+}
+
+// keptField is a field of a form.
+type keptField struct{ Name, Value string }
+
+// keptFields returns what was typed, in a stable order.
+func keptFields(v *visit) (list []keptField) {
+	for _, name := range slices.Sorted(maps.Keys(v.PostForm)) {
+		for _, value := range v.PostForm[name] {
+			list = append(list, keptField{name, value})
+		}
+	}
+	return list
 }
 
 // errorKeys maps a status to the texts of its error page.
@@ -62,6 +80,9 @@ func (s *Site) writeError(v *visit, err error) {
 	switch p.Status {
 	case http.StatusUnauthorized, http.StatusNotFound: // the page says it better
 		data.Detail = ""
+	}
+	if v.Method == http.MethodPost && (data.SignIn || data.Retry) {
+		data.Kept, data.Path = keptFields(v), v.URL.Path
 	}
 	answer := page{Name: "error", Title: data.Title, Status: p.Status, Data: data}
 	if err := answer.write(s, v); err != nil {

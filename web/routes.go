@@ -18,6 +18,10 @@ var routes = []route{
 	{"GET /{$}", (*Site).home},
 	// inbox.go, request.go and their actions
 	{"GET /inbox", (*Site).inbox},
+	{"GET /requests/{id}", (*Site).request},
+	{"POST /requests/{id}/viewed", (*Site).viewed},
+	{"GET /requests/{id}/{act}", (*Site).showAction},
+	{"POST /requests/{id}/{act}", (*Site).takeAction},
 	// runs.go
 	{"GET /runs", (*Site).runs},
 	{"GET /runs/{key}", (*Site).run},

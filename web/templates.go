@@ -60,6 +60,19 @@ func (s *Site) funcs() template.FuncMap {
 		"short":    short,
 		"join":     strings.Join,
 		"add":      func(a, b int) int { return a + b },
+		"sub":      func(a, b int) int { return a - b },
+		"text":     textAt,
+		"list":     listAt,
+		"first":    firstText,
+		// the lists of forms
+		"reasoncodes": func() []string { return []string{"wrong_arguments", "not_needed", "too_risky", "policy"} },
+		"spans":       func() []string { return []string{"1h", "4h", "1d", "3d", "7d"} },
+		"operators":   func() []string { return operatorExamples },
+		// dictshell returns the data of a page with other page data, for shared parts
+		"dictshell": func(d shell, data any) shell {
+			d.page.Data = data
+			return d
+		},
 	}
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"maps"
 )
 
 // translation has the texts of one language by key.
@@ -29,8 +30,19 @@ func (t translation) count(key string, n int, args ...any) string {
 	return t.text(key+form, append([]any{n}, args...)...)
 }
 
-// english has all texts of the pages. Keys begin with the name of the page.
-var english = translation{
+// english has all texts of the pages. Keys begin with the name of the page. Pages with many texts
+// have a table of their own.
+var english = merged(coreTexts, inboxTexts, requestTexts)
+
+func merged(tables ...translation) translation {
+	all := make(translation)
+	for _, table := range tables {
+		maps.Copy(all, table)
+	}
+	return all
+}
+
+var coreTexts = translation{
 	"app.name":  "Fermata",
 	"app.about": "Approve, answer and review what agents ask.",
 	"app.skip":  "Skip to the content",
@@ -87,6 +99,9 @@ var english = translation{
 	"error.form":                  "The form could not be read.",
 	"error.back":                  "Go to the inbox",
 	"error.signin":                "Sign in",
+	"error.kept":                  "What you typed is kept on this page.",
+	"error.signinnew":             "Sign in in a new tab",
+	"error.sendagain":             "Send again",
 	"error.retry":                 "Try again",
 	"error.detail":                "The server said:",
 	"error.unauthenticated.title": "Sign in to see this page",
@@ -111,12 +126,6 @@ var english = translation{
 	"error.request.text":          "The server rejected the request. Nothing was changed.",
 	"error.request.next":          "Go back and correct it.",
 
-	// inbox.go
-	"inbox.title":       "Inbox",
-	"inbox.empty.title": "Nothing is waiting for you",
-	"inbox.empty.text":  "When an agent needs an approval, an answer or a review, its request appears here.",
-
-	// request.go
 	// runs.go
 	"runs.title":       "Runs",
 	"runs.all":         "All",

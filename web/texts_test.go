@@ -16,13 +16,13 @@ var (
 	tag       = regexp.MustCompile(`(?s)<[^>]*>`)
 	attribute = regexp.MustCompile(`(?s)\s(?:aria-label|title|placeholder|alt|value|data-text-[a-z]+)="([^"]*)"`)
 	key       = regexp.MustCompile(`"([a-z]+(?:\.[a-zA-Z0-9_-]+)+)"`)
-	keyboard  = regexp.MustCompile(`(?s)<kbd>.*?</kbd>`)
+	keyboard  = regexp.MustCompile(`(?s)<kbd[^>]*>.*?</kbd>`)
 )
 
 func templateFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
-	for _, pattern := range []string{"templates/*.html", "templates/*/*.html"} {
+	for _, pattern := range []string{"templates/*.html", "templates/*/*.html", "views/*.html"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -97,3 +97,6 @@ func (v *visit) span(d time.Duration) string {
 
 // Soon reports whether a deadline is within 15 minutes.
 func (v *visit) Soon(at time.Time) bool { return at.Sub(v.Now) < 15*time.Minute }
+
+// Future reports whether a time has not come yet.
+func (v *visit) Future(at time.Time) bool { return at.After(v.Now) }

@@ -15,6 +15,9 @@ type Config struct {
 	// API is the handler of the JSON API and of sign-in. Pages call it in process, and it serves
 	// all paths that are not pages.
 	API http.Handler
+	// Views are the views of request kinds, in addition to the built-in ones. A view for a
+	// built-in kind replaces it.
+	Views []View
 	// Log receives messages for operators; never run data. Defaults to slog.Default.
 	Log *slog.Logger
 	// Now is the clock. Defaults to time.Now.
@@ -29,6 +32,7 @@ type Site struct {
 	texts     translation
 	assets    *assets
 	templates map[string]*template.Template
+	views     map[string]*kindView
 	mux       *http.ServeMux
 	handler   http.Handler
 	paths     map[string]bool // paths of GET routes, for the navigation
@@ -51,6 +55,9 @@ func newSite(config Config, texts translation) (*Site, error) {
 		return nil, err
 	}
 	if s.templates, err = s.parseTemplates(); err != nil {
+		return nil, err
+	}
+	if s.views, err = s.parseViews(config.Views); err != nil {
 		return nil, err
 	}
 	s.addRoutes()

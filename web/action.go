@@ -1,0 +1,302 @@
+package web
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/schemaform"
+)
+
+// actionForm is the data of the page of one action on a request. It keeps everything that was
+// typed.
+type actionForm struct {
+	*requestModel
+	Act string
+	// Key is the idempotency key: the same form has the same effect once.
+	Key string
+	// SeenShown is the digest of the request that the form was made for.
+	SeenShown string
+	FromInbox bool
+
+	Text, To, Code, Span, Uses string
+
+	Form   formField
+	root   *schemaform.Field
+	Mode   string // "form" or "json"
+	Raw    string
+	Diff   []diffRow
+	Answer json.RawMessage
+
+	// Confirm are the arguments that the approver must confirm one by one.
+	Confirm   []Arg
+	Confirmed map[string]bool
+
+	Problem *api.Problem
+	Error   string
+	// Changed reports that the request has changed since the form was made.
+	Changed bool
+}
+
+// action is something that people do with a request.
+type action struct {
+	name, key string
+	// offered reports whether the menu shows the action.
+	offered func(m *requestModel, v *visit) bool
+	// do applies the action. It returns the key of a note.
+	do func(s *Site, v *visit, f *actionForm) (note string, err error)
+}
+
+func always(m *requestModel, _ *visit) bool { return true }
+
+func verb(name string) func(*requestModel, *visit) bool {
+	return func(m *requestModel, _ *visit) bool { return m.Eligible() && m.Allows(name) }
+}
+
+// decisions are the actions of the decision bar.
+var decisions = []action{
+	{name: "approve", do: decideWith(approveAnswer)},
+	{name: "reject", do: decideWith(rejectAnswer)},
+	{name: "continue", do: decideWith(func(*actionForm) (json.RawMessage, error) { return json.RawMessage("null"), nil })},
+	{name: "edit", do: decideWith(editAnswer)},
+	{name: "respond", do: decideWith(respondAnswer)},
+	{name: "ask", do: act(client.ActionClarify)},
+}
+
+// menu are the other actions, in the order of the menu.
+var menu = []action{
+	{"comment", "c", always, act(client.ActionComment)},
+	{"claim", "", func(m *requestModel, v *visit) bool {
+		return verb("claim")(m, v) && (m.Activity == nil || m.Activity.Claim == nil)
+	}, act(client.ActionClaim)},
+	{"release", "", func(m *requestModel, v *visit) bool {
+		return m.Activity != nil && m.Activity.Claim != nil && m.Activity.Claim.By == v.Me.Principal
+	}, act(client.ActionRelease)},
+	{"delegate", "", verb("delegate"), act(client.ActionDelegate)},
+	{"snooze", "", verb("snooze"), act(client.ActionSnooze)},
+	{"extend", "", verb("extend"), act(client.ActionExtend)},
+	{"escalate", "", verb("escalate"), act(client.ActionEscalate)},
+	{"return", "", func(m *requestModel, _ *visit) bool { return m.Eligible() }, decideWith(returnAnswer)},
+	{"remember", "", func(m *requestModel, _ *visit) bool { return m.Approval != nil && m.Eligible() && m.Allows("approve") }, approveAndRemember},
+	{"reveal", "", func(m *requestModel, _ *visit) bool { return len(m.Masked) > 0 }, nil},
+	{"cancel", "", verb("escape"), act(client.ActionAbandon)},
+}
+
+func findAction(name string) (action, bool) {
+	all := slices.Concat(decisions, menu)
+	i := slices.IndexFunc(all, func(a action) bool { return a.name == name })
+	if i < 0 {
+		return action{}, false
+	}
+	return all[i], true
+}
+
+// showAction shows the form of an action.
+func (s *Site) showAction(v *visit) (response, error) {
+	f, _, err := s.newActionForm(v)
+	if err != nil {
+		return nil, err
+	}
+	f.preset(v.URL.Query().Get("set"))
+	if v.URL.Query().Has("fragment") {
+		return fragment{Name: "action", Part: "action", Data: f}, nil
+	}
+	return f.page(v, http.StatusOK), nil
+}
+
+func (f *actionForm) page(v *visit, status int) page {
+	if f.root != nil {
+		errs := f.Form.Errors
+		f.Form = fieldData(f.root, errs)
+	}
+	return page{Name: "action", Title: v.t("act." + f.Act), Nav: "/inbox", Status: status, Scripts: []string{"request.js"}, Data: f}
+}
+
+// newActionForm reads the request and what the browser sent.
+func (s *Site) newActionForm(v *visit) (*actionForm, action, error) {
+	a, ok := findAction(v.PathValue("act"))
+	if !ok {
+		return nil, a, errNotFound
+	}
+	r, err := v.api.Request(v.ctx(), v.PathValue("id"))
+	if err != nil {
+		return nil, a, err
+	}
+	m, err := s.model(r)
+	if err != nil {
+		return nil, a, err
+	}
+	form := v.Form
+	f := &actionForm{
+		requestModel: m, Act: a.name, Key: cmp.Or(form.Get(idempotencyName), client.NewID()), SeenShown: cmp.Or(form.Get("shown"), r.Shown), FromInbox: form.Get("from") == "inbox",
+		Text: strings.TrimSpace(strings.ReplaceAll(form.Get("text"), "\r\n", "\n")), To: strings.TrimSpace(form.Get("to")), Code: form.Get("code"), Span: form.Get("span"), Uses: form.Get("uses"),
+		Mode: cmp.Or(form.Get("mode"), "form"), Raw: strings.ReplaceAll(form.Get("raw"), "\r\n", "\n"), Confirmed: make(map[string]bool),
+	}
+	for _, pointer := range form["confirm"] {
+		f.Confirmed[pointer] = true
+	}
+	f.build()
+	if v.Method == http.MethodPost && f.root != nil {
+		fillForm(f.root, form)
+	}
+	if f.root != nil {
+		f.Form = fieldData(f.root, nil)
+	}
+	return f, a, nil
+}
+
+// build makes the generated form, and lists what must be confirmed.
+func (f *actionForm) build() {
+	switch {
+	case f.Act == "respond":
+		f.root = schemaform.New(f.AnswerSchema, nil)
+	case f.Act == "edit" && f.Approval != nil:
+		f.root = schemaform.New(f.Approval.ArgsSchema, f.currentArgs())
+	case f.Act == "edit":
+		f.root = schemaform.New(nil, f.Data)
+	case f.Act == "approve" || f.Act == "remember":
+		for _, a := range f.Args {
+			if a.Flags > 0 || a.Masked {
+				f.Confirm = append(f.Confirm, a)
+			}
+		}
+	}
+}
+
+// preset selects a value that a button of the request page stands for, such as /action="approve".
+func (f *actionForm) preset(set string) {
+	pointer, value, ok := strings.Cut(set, "=")
+	if !ok || f.root == nil || !json.Valid([]byte(value)) {
+		return
+	}
+	if field := f.root.Find(pointer); field != nil && (field.Kind == schemaform.Choice || field.Kind == schemaform.Boolean) {
+		field.Set(json.RawMessage(value))
+		f.Form = fieldData(f.root, nil)
+	}
+}
+
+// takeAction applies an action, or shows its form again.
+func (s *Site) takeAction(v *visit) (response, error) {
+	f, a, err := s.newActionForm(v)
+	if err != nil {
+		return nil, err
+	}
+	if a.name == "reveal" {
+		return s.reveal(v, f)
+	}
+	if op := v.FormValue(opName); op != "" && op != "send" && f.root != nil {
+		f.change(v, op)
+		return f.page(v, http.StatusOK), nil
+	}
+	if f.SeenShown != f.Shown || !f.Open() {
+		f.Changed = true
+		return f.page(v, http.StatusConflict), nil
+	}
+	for _, arg := range f.Confirm {
+		if !f.Confirmed[arg.Pointer] {
+			f.Error = v.t("action.unconfirmed")
+			return f.page(v, http.StatusUnprocessableEntity), nil
+		}
+	}
+	note, err := a.do(s, v, f)
+	if err == nil {
+		return redirect{To: f.back(), Note: note}, nil
+	}
+	return f.refused(v, err)
+}
+
+// refused shows the form again with what is wrong.
+func (f *actionForm) refused(v *visit, err error) (response, error) {
+	if invalid, ok := errors.AsType[schemaform.Errors](err); ok {
+		f.Form.Errors, f.Error = invalid, v.t("action.invalid")
+		return f.page(v, http.StatusUnprocessableEntity), nil
+	}
+	if missing, ok := errors.AsType[*missingError](err); ok {
+		f.Error = v.t(missing.key)
+		return f.page(v, http.StatusUnprocessableEntity), nil
+	}
+	p := problemOf(err)
+	if p.Status == http.StatusUnauthorized || p == errInternal {
+		return nil, err
+	}
+	f.Problem = p
+	return f.page(v, p.Status), nil
+}
+
+// back returns the page after the action.
+func (f *actionForm) back() string {
+	if f.FromInbox && slices.ContainsFunc(decisions[:5], func(a action) bool { return a.name == f.Act }) {
+		return "/inbox"
+	}
+	if f.FromInbox {
+		return "/inbox?id=" + url.QueryEscape(f.ID)
+	}
+	return "/requests/" + url.PathEscape(f.ID)
+}
+
+// change applies a button that changes the form and sends nothing.
+func (f *actionForm) change(v *visit, op string) {
+	switch op {
+	case "json":
+		if value, err := f.root.Value(); err == nil && value != nil {
+			f.Raw = indented(value)
+		} else if f.Raw == "" {
+			f.Raw = indented(f.root.Original())
+		}
+		f.Mode = "json"
+	case "form":
+		if json.Valid([]byte(f.Raw)) {
+			f.root.Set(json.RawMessage(f.Raw))
+			f.Mode = "form"
+		} else {
+			f.Error = v.t("action.badjson")
+		}
+	case "preview":
+		f.preview(v)
+	default:
+		changeForm(f.root, op)
+	}
+}
+
+// preview shows the differences to the requested arguments.
+func (f *actionForm) preview(v *visit) {
+	value, err := f.value()
+	if invalid, ok := errors.AsType[schemaform.Errors](err); ok {
+		f.Form.Errors, f.Error = invalid, v.t("action.invalid")
+		return
+	}
+	f.Diff = diffOf(f.root.Original(), value)
+	if len(f.Diff) == 0 {
+		f.Error = v.t("action.nochange")
+	}
+}
+
+// value returns the value of the form or of the JSON text.
+func (f *actionForm) value() (json.RawMessage, error) {
+	if f.Mode == "json" {
+		raw := json.RawMessage(f.Raw)
+		if err := f.root.Check(raw); err != nil {
+			if invalid, ok := errors.AsType[schemaform.Errors](err); ok {
+				return nil, invalid
+			}
+			return nil, schemaform.Errors{{Message: err.Error()}}
+		}
+		return raw, nil
+	}
+	return f.root.Value()
+}
+
+// missingError says which input is missing: the key of a text.
+type missingError struct{ key string }
+
+func (e *missingError) Error() string { return "web: " + e.key }
+
+// spans are the durations that people can choose.
+var spans = map[string]time.Duration{"1h": time.Hour, "4h": 4 * time.Hour, "1d": 24 * time.Hour, "3d": 72 * time.Hour, "7d": 168 * time.Hour}

@@ -1,0 +1,152 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+// outcomeWait is how long a page waits for the run after a decision.
+const outcomeWait = 2 * time.Second
+
+// decideWith returns the action that decides with an answer. First it records what the page showed.
+func decideWith(answer func(f *actionForm) (json.RawMessage, error)) func(*Site, *visit, *actionForm) (string, error) {
+	return func(s *Site, v *visit, f *actionForm) (string, error) {
+		said, err := answer(f)
+		if err != nil {
+			return "", err
+		}
+		return "note." + f.Act, s.decide(v, f, said)
+	}
+}
+
+func (s *Site) decide(v *visit, f *actionForm, answer json.RawMessage) error {
+	if err := s.recordView(v, f.requestModel); err != nil {
+		return err
+	}
+	_, err := v.api.DecideWithin(v.ctx(), f.ID, api.Decide{ResumeID: f.Key, Answer: answer, Shown: f.Shown, Rendering: f.rendering().Hash}, outcomeWait)
+	if errors.Is(err, client.ErrPending) {
+		return nil
+	}
+	return err
+}
+
+func approveAnswer(*actionForm) (json.RawMessage, error) {
+	return json.Marshal(fermata.Decision{Verb: fermata.VerbApprove})
+}
+
+func rejectAnswer(f *actionForm) (json.RawMessage, error) {
+	if f.Text == "" && f.Code == "" {
+		return nil, &missingError{"action.needreason"}
+	}
+	d := fermata.Decision{Verb: fermata.VerbReject, Reason: f.Text}
+	if f.Code != "" {
+		d.Codes = []string{f.Code}
+	}
+	return json.Marshal(d)
+}
+
+func returnAnswer(f *actionForm) (json.RawMessage, error) {
+	if f.Text == "" {
+		return nil, &missingError{"action.needreason"}
+	}
+	return json.Marshal(fermata.Decision{Verb: fermata.VerbReturn, Reason: f.Text})
+}
+
+// editAnswer approves edited arguments, or continues a held run with an edited state.
+func editAnswer(f *actionForm) (json.RawMessage, error) {
+	value, err := f.value()
+	if err != nil || f.Approval == nil {
+		return value, err
+	}
+	if len(diffOf(f.root.Original(), value)) == 0 {
+		return nil, &missingError{"action.nochange"}
+	}
+	d := fermata.Decision{Verb: fermata.VerbApprove, Args: value, Reason: f.Text}
+	if f.Code != "" {
+		d.Codes = []string{f.Code}
+	}
+	return json.Marshal(d)
+}
+
+func respondAnswer(f *actionForm) (json.RawMessage, error) { return f.value() }
+
+// approveAndRemember approves, and then creates a bounded grant for the same arguments.
+func approveAndRemember(s *Site, v *visit, f *actionForm) (string, error) {
+	uses, err := strconv.Atoi(f.Uses)
+	span, ok := spans[f.Span]
+	if err != nil || uses < 1 || !ok {
+		return "", &missingError{"action.needbounds"}
+	}
+	answer, err := approveAnswer(f)
+	if err == nil {
+		err = s.decide(v, f, answer)
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = v.api.CreateGrant(v.ctx(), f.ID, api.CreateGrant{Seconds: int64(span.Seconds()), Uses: uses})
+	if err != nil {
+		return "note.notremembered", nil // the approval is recorded
+	}
+	return "note.remember", nil
+}
+
+// act returns an action other than a decision.
+func act(name string) func(*Site, *visit, *actionForm) (string, error) {
+	return func(_ *Site, v *visit, f *actionForm) (string, error) {
+		body := api.RequestAction{Text: f.Text}
+		switch name {
+		case client.ActionComment, client.ActionClarify, client.ActionAbandon:
+			if f.Text == "" {
+				return "", &missingError{"action.needtext"}
+			}
+		case client.ActionDelegate:
+			if body.To = f.To; f.To == "" {
+				return "", &missingError{"action.needto"}
+			}
+		case client.ActionSnooze, client.ActionExtend:
+			span, ok := spans[f.Span]
+			if !ok {
+				return "", &missingError{"action.needspan"}
+			}
+			until := v.Now.Add(span)
+			if name == client.ActionExtend && f.Deadline != nil {
+				until = f.Deadline.Add(span)
+			}
+			// whole minutes: the same form gets the same time
+			until = until.Truncate(time.Minute)
+			body = api.RequestAction{Until: &until}
+		}
+		_, err := v.api.ActOnce(v.ctx(), f.ID, name, body, f.Key)
+		return "note." + f.Act, err
+	}
+}
+
+// reveal shows the request with its masked values. The server records who saw them.
+func (s *Site) reveal(v *visit, f *actionForm) (response, error) {
+	r, err := v.api.Reveal(v.ctx(), f.ID)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.requestData(v, r)
+	if err != nil {
+		return nil, err
+	}
+	d.Back = "/inbox"
+	return page{Name: "request", Title: plainText(string(d.Sentence)), Nav: "/inbox", Scripts: d.scripts("request.js"), Data: d}, nil
+}
+
+func indented(value json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, value, "", "  ") != nil {
+		return string(value)
+	}
+	return b.String()
+}

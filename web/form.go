@@ -1,0 +1,190 @@
+package web
+
+import (
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/fermata-go/fermata/internal/schemaform"
+)
+
+// The fields of a generated form are named by a letter and the JSON pointer of their value. The
+// schema, never the browser, says which type a value has.
+//
+//	v/amount   the text of a value
+//	s/color    the index of the selected option
+//	o/payment  the index of the selected variant
+//	l/tags     the number of items of a list that was shown
+//	n/note     null was selected
+//
+// The button op=add:/tags adds an item, op=del:/tags/1 removes one, and op=refresh shows the fields
+// of the selected variant.
+const (
+	textPrefix, selectPrefix, variantPrefix, listPrefix, nullPrefix = "v", "s", "o", "l", "n"
+	opName                                                          = "op"
+)
+
+// maxItems is how many items of a list a form may have.
+const maxItems = 500
+
+// fillForm sets the input of a form to what a browser sent.
+func fillForm(f *schemaform.Field, sent url.Values) {
+	at := f.Pointer()
+	if f.Nullable {
+		f.Null = sent.Get(nullPrefix+at) != ""
+	}
+	switch f.Kind {
+	case schemaform.Text, schemaform.Integer, schemaform.Number, schemaform.JSON:
+		if sent.Has(textPrefix + at) {
+			f.Text = strings.ReplaceAll(sent.Get(textPrefix+at), "\r\n", "\n") // browsers send CRLF
+		}
+	case schemaform.Boolean, schemaform.Choice:
+		if sent.Has(selectPrefix + at) {
+			f.Selected = indexOf(sent.Get(selectPrefix+at), len(f.Options))
+		}
+	case schemaform.Object:
+		for _, child := range f.Fields {
+			fillForm(child, sent)
+		}
+	case schemaform.List:
+		if sent.Has(listPrefix + at) {
+			n, _ := strconv.Atoi(sent.Get(listPrefix + at))
+			resizeList(f, min(max(n, 0), maxItems))
+		}
+		for _, child := range f.Fields {
+			fillForm(child, sent)
+		}
+	case schemaform.OneOf:
+		if sent.Has(variantPrefix + at) {
+			f.Selected = indexOf(sent.Get(variantPrefix+at), len(f.Fields))
+		}
+		if f.Selected >= 0 && f.Selected < len(f.Fields) {
+			fillForm(f.Fields[f.Selected], sent)
+		}
+	}
+}
+
+func resizeList(f *schemaform.Field, n int) {
+	for len(f.Fields) < n {
+		if f.AddItem() == nil {
+			return
+		}
+	}
+	for len(f.Fields) > n {
+		f.RemoveItem(len(f.Fields) - 1)
+	}
+}
+
+// indexOf reads an index of n options.
+func indexOf(text string, n int) int {
+	i, err := strconv.Atoi(text)
+	if err != nil || i < 0 || i >= n {
+		return schemaform.Unset
+	}
+	return i
+}
+
+// changeForm applies a button that changes the form itself.
+func changeForm(f *schemaform.Field, op string) {
+	if at, ok := strings.CutPrefix(op, "add:"); ok {
+		if list := f.Find(at); list != nil && list.Kind == schemaform.List && len(list.Fields) < maxItems {
+			list.AddItem()
+		}
+	}
+	if at, ok := strings.CutPrefix(op, "del:"); ok {
+		parent, index := at[:max(strings.LastIndex(at, "/"), 0)], at[strings.LastIndex(at, "/")+1:]
+		if list := f.Find(parent); list != nil && list.Kind == schemaform.List {
+			if i := indexOf(index, len(list.Fields)); i >= 0 {
+				list.RemoveItem(i)
+			}
+		}
+	}
+}
+
+// choiceIn returns the options of an answer that is a choice, or of the first required choice in
+// it, with its pointer.
+func choiceIn(schema json.RawMessage) (pointer string, values []json.RawMessage) {
+	f := schemaform.New(schema, nil)
+	if f.Kind == schemaform.Object {
+		for _, child := range f.Fields {
+			if child.Required && (child.Kind == schemaform.Choice || child.Kind == schemaform.Boolean) {
+				f = child
+				break
+			}
+		}
+	}
+	if f.Kind != schemaform.Choice && f.Kind != schemaform.Boolean {
+		return "", nil
+	}
+	for _, o := range f.Options {
+		values = append(values, o.Value)
+	}
+	return f.Pointer(), values
+}
+
+// formField is the data of the template of one field.
+type formField struct {
+	*schemaform.Field
+	Error  string
+	Errors schemaform.Errors
+	// Whole reports that the field is the whole answer.
+	Whole bool
+}
+
+// fieldData returns the data of the template of a field.
+func fieldData(f *schemaform.Field, errs schemaform.Errors) formField {
+	return formField{Field: f, Error: errs.At(f.Pointer()), Errors: errs, Whole: f.Pointer() == ""}
+}
+
+// ID returns the id of the input element.
+func (f formField) ID() string {
+	return "f" + strings.NewReplacer("/", "-", "~", "_").Replace(f.Pointer())
+}
+
+// Label returns the name of the field for people.
+func (f formField) Label() string {
+	if f.Title != "" {
+		return f.Title
+	}
+	return f.Name
+}
+
+// Input returns the kind of input as a word for the template.
+func (f formField) Input() string {
+	return [...]string{"text", "integer", "number", "choice", "choice", "object", "list", "oneof", "json"}[f.Kind]
+}
+
+// IsLong reports whether the text needs several lines.
+func (f formField) IsLong() bool {
+	return strings.Contains(f.Text, "\n") || len(f.Text) > 80 || f.Limits.MaxLength != nil && *f.Limits.MaxLength > 200
+}
+
+// Children returns the data of the fields inside.
+func (f formField) Children() (list []formField) {
+	for _, child := range f.Fields {
+		list = append(list, fieldData(child, f.Errors))
+	}
+	return list
+}
+
+// Variant returns the data of the selected variant.
+func (f formField) Variant() *formField {
+	if f.Selected < 0 || f.Selected >= len(f.Fields) {
+		return nil
+	}
+	d := fieldData(f.Fields[f.Selected], f.Errors)
+	return &d
+}
+
+// OptionText returns the text of an option.
+func (f formField) OptionText(o schemaform.Option) string {
+	if o.Title != "" {
+		return o.Title
+	}
+	var text string
+	if json.Unmarshal(o.Value, &text) == nil && text != "" {
+		return text
+	}
+	return string(o.Value)
+}

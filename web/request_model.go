@@ -1,0 +1,236 @@
+package web
+
+import (
+	"encoding/json"
+	"html/template"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/schemaform"
+	"github.com/fermata-go/fermata/web/internal/untrusted"
+)
+
+// statePending is the state of an open request.
+const statePending = "pending"
+
+// requestModel is a request with what the pages derive from it.
+type requestModel struct {
+	ViewData
+	view     *kindView
+	Sentence template.HTML
+	Body     template.HTML
+	// Risk is high, medium, low or "".
+	Risk string
+	// Flags counts the characters in the arguments that are shown as codes.
+	Flags int
+	// Votes and Needed are the approvals so far and those that are needed.
+	Votes, Needed int
+	// Editable reports whether the arguments can be edited.
+	Editable bool
+	// Broken reports that the digest of an approval does not match its arguments.
+	Broken bool
+}
+
+// Arg is an argument of an action.
+type Arg struct {
+	Name, Pointer string
+	Value         json.RawMessage
+	// Was is the requested value of an edited argument; nil if it was not edited.
+	Was json.RawMessage
+	// Flags counts its characters that are shown as codes.
+	Flags  int
+	Masked bool
+}
+
+// Open reports whether the request waits for a decision.
+func (m *requestModel) Open() bool { return m.State == statePending }
+
+// Eligible reports whether the signed-in person may decide the request.
+func (m *requestModel) Eligible() bool {
+	return m.Open() && (m.Activity == nil || m.Activity.IneligibleReason == "")
+}
+
+// Allows reports whether a verb is allowed.
+func (m *requestModel) Allows(verb string) bool {
+	return m.Activity == nil || len(m.Activity.Verbs) == 0 || slices.Contains(m.Activity.Verbs, verb)
+}
+
+// Revision returns the number of changes of the request.
+func (m *requestModel) Revision() int64 {
+	if m.Activity == nil {
+		return 0
+	}
+	return m.Activity.Revision
+}
+
+// model derives what the pages show of a request.
+func (s *Site) model(r api.Request) (*requestModel, error) {
+	m := &requestModel{ViewData: ViewData{Request: r}}
+	m.readOrigin()
+	m.readQuestion()
+	m.view = s.viewFor(m)
+	var err error
+	if m.Sentence, err = m.view.render("sentence", m.ViewData); err != nil {
+		return nil, err
+	}
+	if m.Body, err = m.view.render("body", m.ViewData); err != nil {
+		return nil, err
+	}
+	for _, a := range m.Args {
+		m.Flags += a.Flags
+	}
+	return m, nil
+}
+
+// readOrigin sets who asks, the risk and the votes.
+func (m *requestModel) readOrigin() {
+	_, m.From, _ = strings.Cut(m.GraphID, ":")
+	if m.Activity == nil {
+		return
+	}
+	if m.Activity.Requester != "" {
+		m.From = m.Activity.Requester
+	}
+	m.Risk = [...]string{"", "low", "medium", "high"}[min(max(m.Activity.Risk, 0), 3)]
+	for _, q := range m.Activity.Requirements {
+		m.Needed += q.Count
+	}
+	for _, v := range m.Activity.Votes {
+		if v.Verb == string(fermata.VerbApprove) || v.Verb == "edit" || v.Verb == "respond" {
+			m.Votes++
+		}
+	}
+	m.Needed = max(m.Needed, m.Votes)
+}
+
+// readQuestion reads the question of the built-in kinds.
+func (m *requestModel) readQuestion() {
+	if at, err := fermata.ParseAddress(m.Address); err == nil && len(at) > 0 && m.AnswerSchema == nil {
+		if last := at[len(at)-1]; last.Type == fermata.SegmentHold {
+			m.HeldAt, m.HeldWhen = last.SubID, last.ID
+		}
+	}
+	switch m.Kind {
+	case fermata.Approval.Name():
+		m.readApproval()
+	case fermata.EffectInDoubt.Name():
+		var doubt fermata.InDoubtRequest
+		if json.Unmarshal(m.Data, &doubt) == nil && doubt.Action != "" {
+			m.Doubt = &doubt
+			m.Args = argsOf(doubt.Args, nil, m.Masked)
+		}
+	}
+}
+
+func (m *requestModel) readApproval() {
+	var approval fermata.ApprovalRequest
+	if json.Unmarshal(m.Data, &approval) != nil || approval.Action == "" {
+		return
+	}
+	m.Approval = &approval
+	args, was := approval.Args, json.RawMessage(nil)
+	if m.Activity != nil && m.Activity.Edit != nil {
+		args, was = m.Activity.Edit.Args, approval.Args
+	} else if approval.Summary != "" { // it describes the requested arguments
+		m.Says = append(m.Says, approval.Summary)
+	}
+	m.Args = argsOf(args, was, m.Masked)
+	m.Editable = !approval.Fixed && len(m.Masked) == 0 && args != nil
+	if len(m.Masked) == 0 && approval.Args != nil {
+		digest, err := approval.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: approval.Args})
+		m.Broken = err != nil || digest != approval.Digest
+	}
+}
+
+// currentArgs returns the arguments that a plain approval approves.
+func (m *requestModel) currentArgs() json.RawMessage {
+	if m.Activity != nil && m.Activity.Edit != nil {
+		return m.Activity.Edit.Args
+	}
+	if m.Approval == nil {
+		return nil
+	}
+	return m.Approval.Args
+}
+
+// argsOf lists arguments; was are the requested ones if they were edited.
+func argsOf(args, was json.RawMessage, masked []string) []Arg {
+	n, err := untrusted.Parse(args)
+	if err != nil {
+		return nil
+	}
+	if n.Kind != untrusted.Object {
+		return []Arg{{Value: args, Flags: n.Flags()}}
+	}
+	before := make(map[string]json.RawMessage)
+	old, err := untrusted.Parse(was)
+	edited := was != nil && err == nil
+	for _, m := range old.Members {
+		before[m.Name] = m.Value.Raw
+	}
+	var list []Arg
+	for _, m := range n.Members {
+		a := Arg{Name: m.Name, Pointer: "/" + escapePointer(m.Name), Value: m.Value.Raw, Flags: untrusted.Flags(m.Name) + m.Value.Flags()}
+		if edited && string(before[m.Name]) != string(m.Value.Raw) {
+			if a.Was = before[m.Name]; a.Was == nil {
+				a.Was = json.RawMessage("null")
+			}
+		}
+		a.Masked = slices.ContainsFunc(masked, func(p string) bool { return p == a.Pointer || strings.HasPrefix(p, a.Pointer+"/") })
+		list = append(list, a)
+	}
+	return list
+}
+
+func escapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+// Short reports whether an argument fits into a sentence.
+func (a Arg) Short() bool {
+	n, err := untrusted.Parse(a.Value)
+	return err == nil && !a.Masked && (n.Kind == untrusted.Literal || n.Kind == untrusted.String) && len(n.Text) <= 48 && !strings.Contains(n.Text, "\n") && len(a.Name) <= 24
+}
+
+// Brief returns the short arguments for the sentence.
+func (d ViewData) Brief() (list []Arg) {
+	for _, a := range d.Args {
+		if a.Short() && a.Name != "" && len(list) < 3 {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// shape returns the name of the view for the answer schema: choice, form or generic.
+func (m *requestModel) shape() string {
+	if m.AnswerSchema == nil {
+		return genericView
+	}
+	switch f := schemaform.New(m.AnswerSchema, nil); f.Kind {
+	case schemaform.Choice, schemaform.Boolean:
+		return "choice"
+	case schemaform.Object:
+		return "form"
+	default:
+		return genericView
+	}
+}
+
+// rendering returns what the page shows of the question as text, without markup. It depends on the
+// request and on the version of the templates only.
+func (m *requestModel) rendering() api.Rendering {
+	text := plainText(string(m.Sentence) + "\n" + string(m.Body))
+	return api.Rendering{Hash: api.RenderingHash(text), Channel: "web", Template: "web-" + m.view.Kind + "@1", Clipped: strings.Contains(string(m.Body), "<details")}
+}
+
+// Dots returns one value for each needed vote: whether it is there.
+func (m *requestModel) Dots() []bool {
+	dots := make([]bool, min(m.Needed, 12))
+	for i := range dots {
+		dots[i] = i < m.Votes
+	}
+	return dots
+}

@@ -18,12 +18,15 @@ import (
 // arguments and an idempotency key, and records the receipt. When the node is entered again, it
 // returns the receipt without calling fn.
 //
-// An effect is in doubt if the process dies between intent and receipt, or if a later attempt finds
-// an error of fn that is not marked with [NotDone]. Effect resolves it in this order. An
-// [Idempotent] effect is repeated with the same key. With [Lookup] the target is queried. Otherwise
-// Effect asks a person: the interrupt is of kind [EffectInDoubt] with an [InDoubtRequest], and its
-// answer is an [EffectResolution]. If the resolution has no receipt, Effect returns the zero R.
-// Effect never repeats a call blindly.
+// An effect is in doubt if the process dies between intent and receipt, or if fn fails: an error or
+// a panic does not say that nothing happened, unless fn marks it with [NotDone]. Effect resolves it
+// in this order. An [Idempotent] effect is repeated with the same key, up to five times or as
+// [Retry] says. With [Lookup] the target is queried. Otherwise Effect asks a person: the interrupt
+// is of kind [EffectInDoubt] with an [InDoubtRequest], and its answer is an [EffectResolution]. If
+// the resolution has no receipt, Effect returns the zero R. Effect never repeats a call blindly.
+//
+// The node gets an error of fn only if it is marked with NotDone. Any other error that Effect
+// returns must be returned by the node: the run waits or is executed again.
 //
 // Options of a newer program do not apply to a call that an older program made: a person is asked
 // about it. Numbers in untyped parts of T reach fn as json.Number, exactly as approved. Untyped
@@ -73,8 +76,9 @@ type effectConfig struct {
 // is then repeated.
 func Idempotent() EffectOption { return func(c *effectConfig) { c.idempotent = true } }
 
-// NotDone marks an error of an effect function as certain: nothing happened outside, and the effect
-// may be tried again.
+// NotDone marks an error of an effect function as certain: nothing happened outside, for example
+// because the target rejected the call. [Effect] returns the error to the node, which may handle
+// it. If the node fails, the effect is performed when the node runs again; see [Retry].
 func NotDone(err error) error {
 	if err == nil {
 		return nil
@@ -205,7 +209,7 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	switch {
 	case entry.State == effectDone:
 		return e.storedReceipt(entry.Receipt) //mutate:receipt-reused
-	case entry.State == effectFailed && entry.NodeAttempt == e.place.Attempt:
+	case entry.State == effectFailed && entry.NotDone && entry.NodeAttempt == e.place.Attempt:
 		// The node handled this error in this attempt; re-entry must return the same error.
 		return zero, &EffectError{Action: e.approved.action, Message: entry.Error}
 	//mutate:ledger-asked-first
@@ -215,7 +219,7 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	case entry.State == effectNotCalled || entry.NotDone || e.repeatable(entry): //mutate:doubt-not-repeated
 		return e.begin(ctx, entry.Attempt+1)
 	}
-	return e.resolveInDoubt(ctx, entry)
+	return e.resolveInDoubt(ctx, entry, nil)
 }
 
 // ledger returns the effect ledger; nil if the run has none.
@@ -250,7 +254,7 @@ func (e *effect[T, R]) continueFromLedger(ctx context.Context, entry *effectEntr
 	case e.repeatable(entry):
 		return e.begin(ctx, entry.Attempt+1)
 	}
-	return e.resolveInDoubt(ctx, entry)
+	return e.resolveInDoubt(ctx, entry, nil)
 }
 
 // repeatable reports whether the target ignores a second call: the first call had a key, and the
@@ -259,7 +263,7 @@ func (e *effect[T, R]) repeatable(entry *effectEntry) bool {
 	return e.config.idempotent && entry.Idempotent //mutate:idempotent-since-begin
 }
 
-// recordReceipt records a receipt that comes from the ledger or a person.
+// recordReceipt records a receipt that comes from the ledger.
 func (e *effect[T, R]) recordReceipt(ctx context.Context, entry *effectEntry, receipt json.RawMessage) (R, error) {
 	result, err := e.storedReceipt(receipt)
 	if err != nil {
@@ -300,7 +304,7 @@ func (e *effect[T, R]) begin(ctx context.Context, try int) (R, error) {
 		case !begun && line.State == EffectSucceeded:
 			return e.recordReceipt(ctx, entry, line.Receipt)
 		case !begun && !e.config.idempotent:
-			return e.resolveInDoubt(ctx, entry)
+			return e.resolveInDoubt(ctx, entry, nil)
 		}
 	}
 	return e.dispatch(ctx, entry)
@@ -319,8 +323,7 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 		entry.State, entry.Error = effectNotCalled, err.Error()
 		return zero, errors.Join(err, e.recordEnd(ctx, entry, EffectFailed))
 	}
-	//mutate:effect-gets-approved-copy
-	result, err := e.fn(e.config.withFence(ctx, entry.Attempt), args, entry.Key)
+	result, err := e.call(ctx, args, entry)
 	if err != nil {
 		if signals, plain := e.place.Collect(err); signals != nil && plain == nil {
 			entry.State, entry.Error = effectNotCalled, "raised an interrupt first"
@@ -329,9 +332,7 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 			}
 			return zero, activation.JoinSignals(signals)
 		}
-		_, entry.NotDone = errors.AsType[*notDoneError](err)
-		entry.State, entry.Error = effectFailed, err.Error()
-		return zero, errors.Join(err, e.recordEnd(ctx, entry, EffectFailed))
+		return e.onError(ctx, entry, err)
 	}
 	if entry.Receipt, err = json.Marshal(&result); err != nil {
 		return zero, &EncodeError{Value: "the receipt of " + e.approved.action, Err: err}
@@ -371,7 +372,9 @@ func (e *effect[T, R]) saveEntry(ctx context.Context, entry effectEntry) error {
 	return e.place.Record(ctx, entryEffect, data, activation.SaveNow)
 }
 
-func (e *effect[T, R]) resolveInDoubt(ctx context.Context, entry *effectEntry) (R, error) {
+// resolveInDoubt asks the target, and then a person. failure is the error of the call that was just
+// made, if there was one.
+func (e *effect[T, R]) resolveInDoubt(ctx context.Context, entry *effectEntry, failure error) (R, error) {
 	var zero R
 	// below the work that contains the effect, so that both wait together
 	asking := activation.FromContext(ctx).Child(e.segment())
@@ -382,7 +385,7 @@ func (e *effect[T, R]) resolveInDoubt(ctx context.Context, entry *effectEntry) (
 	//mutate:person-overrides-target-check
 	// a person's resolution takes precedence
 	if e.config.lookup != nil && !EffectInDoubt.hasAnswer(asking, question) {
-		if result, cleared, err := e.resolveByLookup(ctx, entry); cleared {
+		if result, cleared, err := e.resolveByLookup(ctx, entry, failure); cleared {
 			return result, err
 		}
 	}
@@ -393,10 +396,12 @@ func (e *effect[T, R]) resolveInDoubt(ctx context.Context, entry *effectEntry) (
 	if !resolution.Happened {
 		return e.begin(ctx, entry.Attempt+1) //mutate:doubt-decision-per-attempt
 	}
-	if _, err := e.decodeReceipt(resolution.Receipt); err != nil {
+	result, err := e.decodeReceipt(resolution.Receipt)
+	if err != nil {
 		return zero, asking.Refuse(id, err)
 	}
-	return e.recordReceipt(ctx, entry, resolution.Receipt)
+	entry.State, entry.Receipt = effectDone, resolution.Receipt
+	return result, e.recordEnd(ctx, entry, EffectSucceeded) //mutate:resolution-ends-effect
 }
 
 // storedReceipt decodes a recorded receipt, which another version of the program may have written.

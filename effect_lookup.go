@@ -75,8 +75,9 @@ func (e *effect[T, R]) lookUp(ctx context.Context, entry *effectEntry) (lookupRe
 }
 
 // resolveByLookup resolves an effect in doubt without a person, if the target knows the outcome. It
-// reports whether it did.
-func (e *effect[T, R]) resolveByLookup(ctx context.Context, entry *effectEntry) (result R, cleared bool, err error) {
+// reports whether it did. After a failure of the call, an effect that the target did not perform is
+// not repeated at once, but by a later attempt.
+func (e *effect[T, R]) resolveByLookup(ctx context.Context, entry *effectEntry, failure error) (result R, cleared bool, err error) {
 	outcome, receipt := e.lookUp(ctx, entry)
 	if err := ctx.Err(); err != nil {
 		return result, true, err // this process may have lost the run: do not ask a person
@@ -89,10 +90,18 @@ func (e *effect[T, R]) resolveByLookup(ctx context.Context, entry *effectEntry) 
 		entry.State, entry.Receipt = effectDone, receipt
 		return result, true, e.recordEnd(ctx, entry, EffectSucceeded)
 	case lookupNotDone:
-		if ledger := e.ledger(); ledger != nil {
-			if err := ledger.End(ctx, e.intent(entry), LedgerEntry{State: EffectFailed, Error: "the target did not perform it"}); err != nil {
-				return result, true, err
+		var again error
+		if failure != nil {
+			if again = e.retryUnknown(entry, failure); again == nil {
+				return result, false, nil
 			}
+		}
+		entry.State, entry.NotDone, entry.Error = effectFailed, true, "the target did not perform it"
+		if err := e.recordEnd(ctx, entry, EffectFailed); err != nil {
+			return result, true, err
+		}
+		if again != nil {
+			return result, true, again
 		}
 		result, err = e.begin(ctx, entry.Attempt+1)
 		return result, true, err

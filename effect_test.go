@@ -335,43 +335,97 @@ func TestEffect_IdempotentInDoubtIsRepeatedWithTheSameKey(t *testing.T) {
 	}
 }
 
-func TestEffect_FailureAsksAPersonUnlessMarkedNotDone(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		fail    error
-		options []fermata.EffectOption
-		asks    bool
-	}{
-		{"unknown outcome", errors.New("timeout"), nil, true},
-		{"idempotent", errors.New("timeout"), []fermata.EffectOption{fermata.Idempotent()}, false},
-		{"certainly not done", fermata.NotDone(errors.New("refused")), nil, false},
+func TestI4_EffectFailureIsAnUnknownOutcomeUnlessMarkedNotDone(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New("i/o timeout") },
+		"panic": func() error { panic("i/o timeout") },
+		"retry": func() error { return fermata.Retry(errors.New("i/o timeout")) },
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			d := database{fail: func() error { return test.fail }}
-			r := newRun(t, dropping(&d, test.options...))
+		t.Run(name, func(t *testing.T) {
+			d := database{fail: fail}
+			ledger := make(ledgerByAttempt)
+			r := newRun(t, dropping(&d), graph.WithLedger(ledger))
 			_, err := r.start()
 			_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
-			if !errors.Is(err, test.fail) {
-				t.Fatalf("the node must see the error, got %v", err)
+			doubt, qerr := fermata.EffectInDoubt.Question(waitsFor(t, err))
+			if qerr != nil || !strings.Contains(doubt.Error, "i/o timeout") || d.n != 1 || ledger[1].State != fermata.EffectBegun {
+				t.Fatalf("got %+v, %v, %d calls, ledger %+v", doubt, qerr, d.n, ledger[1])
 			}
-			d.fail = nil
-			out, err := r.resume()
-			if !test.asks {
-				if err != nil || out != "dropped users" || d.n != 2 {
-					t.Fatalf("got %q, %v, %d calls", out, err, d.n)
+			out, err := r.answer(err, fermata.EffectResolution{Happened: true, Receipt: json.RawMessage(`"dropped"`)})
+			if err != nil || out != "dropped" || d.n != 1 || ledger[1].State != fermata.EffectSucceeded {
+				t.Fatalf("got %q, %v, %d calls, ledger %+v", out, err, d.n, ledger[1])
+			}
+		})
+	}
+}
+
+func TestEffect_NotDoneIsReturnedToTheNodeAndMayBeRepeated(t *testing.T) {
+	refused := errors.New("refused")
+	d := database{fail: func() error { return fermata.NotDone(refused) }}
+	r := newRun(t, dropping(&d))
+	_, err := r.start()
+	if _, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove}); !errors.Is(err, refused) {
+		t.Fatalf("got %v", err)
+	}
+	d.fail = nil
+	if out, err := r.resume(); err != nil || out != "dropped users" || d.n != 2 {
+		t.Fatalf("got %q, %v, %d calls", out, err, d.n)
+	}
+}
+
+func TestEffect_IdempotentFailureIsRetriedWithTheSameKeyBeforeAPersonIsAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail    error
+		retries int
+		after   time.Duration
+	}{
+		"by default":  {errors.New("timeout"), 5, 0},
+		"as it asked": {fermata.Retry(errors.New("timeout"), fermata.After(time.Minute), fermata.AtMost(2)), 2, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := database{fail: func() error { return c.fail }}
+			r := newRun(t, dropping(&d, fermata.Idempotent()))
+			_, err := r.start()
+			_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
+			for n := range c.retries {
+				retry, ok := errors.AsType[*fermata.RetryError](err)
+				if !ok || retry.After != c.after {
+					t.Fatalf("after %d calls: %v", n+1, err)
 				}
-				return
+				_, err = r.resume()
 			}
 			doubt, qerr := fermata.EffectInDoubt.Question(waitsFor(t, err))
-			if qerr != nil || doubt.Error != "timeout" || d.n != 1 {
-				t.Fatalf("got %+v, %v, %d calls", doubt, qerr, d.n)
+			if qerr != nil || doubt.Error != "timeout" || d.n != c.retries+1 || d.keys[0] != d.keys[d.n-1] {
+				t.Fatalf("got %+v, %v, keys %v", doubt, qerr, d.keys)
+			}
+		})
+	}
+}
+
+func TestRetry_NotDoneIsRetriedUpToItsLimit(t *testing.T) {
+	refused := errors.New("busy")
+	for name, fail := range map[string]error{
+		"outside": fermata.Retry(fermata.NotDone(refused), fermata.AtMost(1)),
+		"inside":  fermata.NotDone(fermata.Retry(refused, fermata.AtMost(1))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := database{fail: func() error { return fail }}
+			r := newRun(t, dropping(&d))
+			_, err := r.start()
+			_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
+			if _, retry := errors.AsType[*fermata.RetryError](err); !retry {
+				t.Fatalf("got %v", err)
+			}
+			_, err = r.resume()
+			if _, retry := errors.AsType[*fermata.RetryError](err); retry || !errors.Is(err, refused) || d.n != 2 {
+				t.Fatalf("got %v after %d calls", err, d.n)
 			}
 		})
 	}
 }
 
 func TestEffect_HandledErrorIsReturnedAgainInTheSameAttempt(t *testing.T) {
-	d := database{fail: func() error { return errors.New("out of stock") }}
+	d := database{fail: func() error { return fermata.NotDone(errors.New("out of stock")) }}
 	ask := fermata.NewKind[string, string]("test-after-failure")
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		ok, err := fermata.Approve(ctx, fermata.Action[drop]{Name: "order", Args: drop{Table: "x"}})
@@ -446,10 +500,8 @@ func TestI4_OneResolutionAllowsOneRepeat(t *testing.T) {
 	frozen := graph.WithClock(func() time.Time { return time.Unix(0, 0) })
 	r := newRun(t, dropping(&d), frozen)
 	_, err := r.start()
-	_, _ = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
-	_, err = r.resume()
-	_, _ = r.answer(err, fermata.EffectResolution{Happened: false})
-	_, err = r.resume()
+	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
+	_, err = r.answer(err, fermata.EffectResolution{Happened: false})
 	if doubt, qerr := fermata.EffectInDoubt.Question(waitsFor(t, err)); qerr != nil || doubt.Attempt != 2 || d.n != 2 {
 		t.Fatalf("got %+v, %v after %d calls", doubt, qerr, d.n)
 	}
@@ -465,8 +517,7 @@ func TestEffect_ReceiptThatGoCannotDecodeLeavesTheInterruptOpen(t *testing.T) {
 		return fmt.Sprint(receipt), err
 	})
 	_, err := r.start()
-	_, _ = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
-	_, err = r.resume()
+	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
 	id := waitsFor(t, err).ID
 	_, err = r.resume(graph.Answer(id, fermata.EffectResolution{Happened: true, Receipt: json.RawMessage("1.0")}))
 	if !isAnswerError(err) || waitsFor(t, err).ID != id {
@@ -520,8 +571,7 @@ func TestI2_ResolutionOfAnEffectInsideWaitingWorkIsKept(t *testing.T) {
 		})
 	})
 	_, err := r.start()
-	_, _ = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
-	_, err = r.resume()
+	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
 	info, _ := fermata.ExtractInterruptInfo(err)
 	if len(info.Interrupts) != 2 {
 		t.Fatalf("got %v", err)

@@ -58,12 +58,8 @@ func ExampleLookup() {
 	ctx, st := context.Background(), graph.WithStore(memory.New())
 	_, err = flow.Run(ctx, "", st, graph.WithRun("t-1"))
 	info, _ := fermata.ExtractInterruptInfo(err)
-	_, err = flow.Resume(ctx, "t-1", st, graph.Answer(info.Interrupts[0].ID, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"}))
-	fmt.Println(err)
-
-	out, err := flow.Resume(ctx, "t-1", st) // the next attempt
+	out, err := flow.Resume(ctx, "t-1", st, graph.Answer(info.Interrupts[0].ID, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"}))
 	fmt.Println(out, err, len(b.paid))
 	// Output:
-	// graph: run t-1: runnable:transfers;node:pay: the line went dead
 	// 4200 cents paid <nil> 1
 }

@@ -53,7 +53,7 @@ type LedgerState string
 
 // The states of an effect in a ledger.
 const (
-	EffectBegun     LedgerState = "begun" // may have been performed
+	EffectBegun     LedgerState = "begun" // in progress, or its outcome is unknown
 	EffectSucceeded LedgerState = "succeeded"
-	EffectFailed    LedgerState = "failed" // may still have been performed
+	EffectFailed    LedgerState = "failed" // was not performed
 )

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store/storetest"
 )
 
 // deploy continues the run with a newer program.
@@ -280,17 +281,22 @@ func TestI4_BegunEffectStaysInDoubtUnderAnotherPolicy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			done := 0
-			r := newRun(t, dropsAndAsks(&done, fermata.Action[drop]{Policy: policies[0]}, func() error { panic("the process dies") }), graph.WithLedger(ledgerByApproval{}))
+			var faulty *storetest.Faulty
+			dies := func() error { faulty.CrashSave(faulty.Saves()+1, storetest.BeforeWrite); return errors.New("died") }
+			r := newRun(t, dropsAndAsks(&done, fermata.Action[drop]{Policy: policies[0]}, dies), graph.WithLedger(ledgerByApproval{}))
+			faulty = storetest.NewFaulty(r.st)
+			r.st = faulty
 			_, err := r.start()
 			if policies[0] == nil {
 				_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
 			}
-			if _, died := errors.AsType[*graph.PanicError](err); !died {
+			if !errors.Is(err, storetest.ErrCrashed) {
 				t.Fatal(err)
 			}
+			faulty.Restart()
 			r.deploy(dropsAndAsks(&done, fermata.Action[drop]{Policy: policies[1]}, noError))
 
-			_, err = r.resume()
+			_, err = r.resume(graph.TakeOver())
 
 			if ic := waitsFor(t, err); ic.Kind != fermata.EffectInDoubt.Name() || done != 1 {
 				t.Errorf("waits for %s, and it was done %d times", ic.Kind, done)

@@ -77,6 +77,18 @@ func (k *interruptEvidence) hasEffect(number int) bool {
 	return false
 }
 
+// isLastAttempt reports whether there is no later attempt. A later attempt begins only if the target
+// permits a repetition, or after a person has said that the effect did not happen; so its outcome
+// is that of the effect.
+func (k *interruptEvidence) isLastAttempt(number int) bool {
+	for _, e := range k.effects {
+		if e.Number > number {
+			return false
+		}
+	}
+	return true
+}
+
 // countExecutions counts the executions. Calls with the same key to a target that ignores
 // duplicates count once; the intent records that property.
 func (k *interruptEvidence) countExecutions() int {
@@ -145,7 +157,7 @@ func (r *reconciler) checkEffect(f Finding, k *interruptEvidence, e EffectEntry)
 		r.addFindingf(f, SeverityPage, FindingDigestsDiffer, "%s was begun with other arguments than were approved, according to the audit log.", what)
 	}
 	switch {
-	case e.State == EffectStateBegun && r.pastGrace(e.Begun):
+	case e.State == EffectStateBegun && r.pastGrace(e.Begun) && k.isLastAttempt(e.Number): //mutate:settled-doubt-cleared
 		r.addFindingf(f, SeverityWarn, FindingEffectInDoubt, "%s was begun at %s, and its outcome is unknown.", what, TimestampOf(e.Begun))
 	case e.State != EffectStateBegun && !k.receipts[e.Number]:
 		r.addFindingf(f, SeverityWarn, FindingReceiptNotRecorded, "%s has ended (%s), but its receipt is not in the audit log.", what, e.State)

@@ -265,6 +265,17 @@ func TestReconcile_WithinGraceHasNoFindings(t *testing.T) {
 			h.add(noon.Add(time.Hour), self, begun)
 			h.add(noon.Add(time.Hour), self, audit.EffectEnded{Number: 2, State: audit.EffectStateSucceeded})
 		},
+		"the first attempt was in doubt and a later one succeeded": func(h *scenario) {
+			h.effects[0].State = audit.EffectStateBegun
+			second := h.effects[0]
+			second.Number, second.State = 2, audit.EffectStateSucceeded
+			h.effects = append(h.effects, second)
+			h.drop("effect.ended")
+			begun := h.records[1].Body.(audit.EffectBegun)
+			begun.Number = 2
+			h.add(noon.Add(time.Hour), self, begun)
+			h.add(noon.Add(time.Hour), self, audit.EffectEnded{Number: 2, State: audit.EffectStateSucceeded})
+		},
 		"a policy is not in a group": func(h *scenario) {
 			h.records[0].Actor = audit.Actor{Principal: "default", Kind: audit.ActorPolicy}
 			h.members = nil

@@ -101,7 +101,7 @@ func TestClarification_AskedOnceUntilTheRunReplies(t *testing.T) {
 		var asked atomic.Int64
 		p := explaining(t, func(context.Context, refund, provider.Clarification) (string, error) {
 			if asked.Add(1) == 1 {
-				return "", &provider.RetryError{Err: errors.New("the model is busy")}
+				return "", &fermata.RetryError{After: time.Nanosecond, Err: errors.New("the model is busy")}
 			}
 			return "it was", nil
 		})

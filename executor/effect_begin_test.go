@@ -107,7 +107,7 @@ func TestI4_EntryOfAnotherExecutionStaysInDoubt(t *testing.T) {
 					t.Errorf("the first BeginEffect: %v, %v", begun, err)
 				}
 				d.lost.Store(1)
-				return done, &provider.RetryError{Err: err}
+				return done, &fermata.RetryError{After: time.Nanosecond, Err: err}
 			}
 			if begun, err := begins(t.Context(), x); begun || err != nil {
 				t.Errorf("the second BeginEffect: %v, %v", begun, err)

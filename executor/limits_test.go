@@ -213,7 +213,7 @@ func TestLimits_RunAttemptedAgainIsChargedForEachRound(t *testing.T) {
 	g := graph.New[rounds]("pay")
 	g.Node("one", func(ctx context.Context, p rounds) (rounds, error) {
 		if tries.Add(1) == 1 {
-			return p, &provider.RetryError{After: time.Millisecond, Err: errors.New("not now")}
+			return p, &fermata.RetryError{After: time.Millisecond, Err: errors.New("not now")}
 		}
 		p.N++
 		return p, pay(ctx, &paid, fermata.Action[payment]{Name: "pay", Args: payment{p.Cents}})

@@ -243,7 +243,7 @@ func (p *failsOnce) Execute(ctx context.Context, x provider.Execution) (provider
 	result, err := p.Provider.Execute(ctx, x)
 	if len(x.Answers) > 0 && !p.failed {
 		p.failed = true
-		return provider.Result{}, &provider.RetryError{Err: errors.New("no response")}
+		return provider.Result{}, &fermata.RetryError{After: time.Nanosecond, Err: errors.New("no response")}
 	}
 	return result, err
 }

@@ -99,7 +99,7 @@ func TestExecute_ProviderDeterminesTheRetryDelay(t *testing.T) {
 				t.Errorf("attempt %d is reported as %d", n-1, e.Attempt)
 			}
 			if n < 3 {
-				return provider.Result{}, &provider.RetryError{After: time.Hour, Err: errors.New("not now")}
+				return provider.Result{}, &fermata.RetryError{After: time.Hour, Err: errors.New("not now")}
 			}
 			return done, nil
 		}}

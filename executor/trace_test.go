@@ -64,7 +64,7 @@ func TestTrace_RetriedExecutionRecordsTheWaitOnce(t *testing.T) {
 			case n == 1:
 				return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}}}}}, nil
 			case n < 4:
-				return provider.Result{}, &provider.RetryError{After: time.Minute, Err: errors.New("not now")}
+				return provider.Result{}, &fermata.RetryError{After: time.Minute, Err: errors.New("not now")}
 			}
 			return provider.Result{Outcome: provider.Completed{Content: "done"}, Applied: []string{e.Answers[0].InterruptID}}, nil
 		}}

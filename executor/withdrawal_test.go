@@ -35,7 +35,7 @@ func (m *mourned) NotifyWithdrawn(_ context.Context, run provider.Run, gone prov
 	defer m.mu.Unlock()
 	m.told = append(m.told, fmt.Sprintf("%s %s %s %d", gone.InterruptID, gone.Reason, gone.Input, gone.Attempt))
 	if m.fails--; m.fails >= 0 {
-		return &provider.RetryError{Err: errors.New("busy")}
+		return &fermata.RetryError{After: time.Nanosecond, Err: errors.New("busy")}
 	}
 	return nil
 }

@@ -115,6 +115,8 @@ func (e *CompileError) Error() string {
 type NodeError struct {
 	Run     string
 	Address fermata.Address
+	// Attempt counts the failed attempts of the node, from 1.
+	Attempt int
 	Err     error
 }
 

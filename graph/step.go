@@ -122,7 +122,7 @@ func (inst *instance) onFailed(t *task, v *activation.Activation, err error) err
 		return err
 	}
 	address, parseErr := fermata.ParseAddress(v.Address())
-	return &NodeError{Run: inst.exec.Run(), Address: address, Err: errors.Join(err, parseErr)}
+	return &NodeError{Run: inst.exec.Run(), Address: address, Attempt: t.attempt, Err: errors.Join(err, parseErr)}
 }
 
 // onlyStopped reports whether a node ended only because a graph in it was stopped. That is not a

@@ -35,8 +35,8 @@ type Provider interface {
 	// answers; each is applied once.
 	//
 	// An error means that the execution failed and may be retried: after a delay that the executor
-	// chooses, after the delay of a [*RetryError], or, with [ErrPark], only after an operator has
-	// acted. A failure of the run itself is a Result.
+	// chooses, after the delay of a [*fermata.RetryError], or, with [ErrPark], only after an
+	// operator has acted. A failure of the run itself is a Result.
 	Execute(ctx context.Context, execution Execution) (Result, error)
 
 	// CheckAnswer returns the answer as it will be delivered, or a *fermata.AnswerError if it does
@@ -132,17 +132,6 @@ type Owner interface {
 	// Ledger returns the effect ledger.
 	Ledger() fermata.Ledger
 }
-
-// RetryError sets the delay before an execution is retried.
-type RetryError struct {
-	After time.Duration
-	Err   error
-}
-
-func (e *RetryError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *RetryError) Unwrap() error { return e.Err }
 
 // ErrPark reports that a retry is useless before an operator has acted. The executor parks the run.
 var ErrPark = errors.New("provider: operator action required")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/activation"
@@ -33,8 +34,10 @@ func Summary(summary func(args json.RawMessage) string) AskOption {
 // reason, and expiry are reported to the model.
 //
 // The approval is bound to the tool's name and to exactly these arguments. The call is an effect
-// (see [fermata.Effect]): it happens once. If a crash leaves it in doubt, a person is asked unless
-// the tool is [Idempotent] or [Repeatable].
+// (see [fermata.Effect]): it happens once. After a crash, and after an error of the tool that is
+// neither an [Error] nor marked with [fermata.NotDone], its outcome is unknown: a person is asked
+// unless the tool is [Idempotent] or [Repeatable], or its [Lookup] knows the outcome. An Error is
+// the result of the call, so return it only if the outcome is known.
 func Approve(t *Tool, options ...AskOption) *Tool {
 	return t.withApproval(fermata.AlwaysAsk, approvalConfig{}, options)
 }
@@ -112,7 +115,7 @@ func (t *Tool) dispatch(ctx context.Context, approved fermata.Approved[json.RawM
 	if t.retry == retryFreely { //mutate:tool-call-is-effect
 		return t.run(ctx, approved.Args())
 	}
-	var options []fermata.EffectOption
+	options := slices.Clone(t.target)
 	if t.retry == retryWithKey { //mutate:tool-repeatable-with-key
 		options = append(options, fermata.Idempotent())
 	}

@@ -16,7 +16,9 @@ func Errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format
 func (e *Error) Error() string { return e.Message }
 
 // ReportErrors reports all failures of the tool to the model: for tools whose errors the model can
-// handle better than the operator. Interrupts and the end of the context are not failures.
+// handle better than the operator. Interrupts, the end of the context and [fermata.Retry] are not
+// failures. An error with an unknown outcome is reported, too, so do not use it for a tool with
+// approval unless it says whether the call happened.
 func ReportErrors(t *Tool) *Tool {
 	call := t.call
 	return t.with(func(w *Tool) { w.call = reportErrors(call) })
@@ -86,7 +88,7 @@ func toResult(name string, err error) (Result, error) {
 // inspect joined errors: they may contain another error that must not be lost.
 func cause(err error) error {
 	for {
-		if isExplainable(err) {
+		if _, again := err.(*fermata.RetryError); again || isExplainable(err) {
 			return err
 		}
 		inner := errors.Unwrap(err)

@@ -26,6 +26,7 @@ type Tool struct {
 	checkDecodable func(args json.RawMessage) error
 	call           func(ctx context.Context, args json.RawMessage) (string, error)
 	retry          retryPolicy
+	target         []fermata.EffectOption // what else the target of an approved call can do
 	final          bool
 	// completers ask for missing arguments, before approval.
 	completers []func(ctx context.Context, args json.RawMessage) (json.RawMessage, error)
@@ -53,12 +54,27 @@ type Option func(*Tool)
 
 // Repeatable declares that repeating a call is harmless, as for a read. A call that a crash
 // interrupted is then repeated. Otherwise an approved call is not repeated: a person is asked for
-// its outcome (see [fermata.Effect]).
+// its outcome (see [Approve]).
 func Repeatable() Option { return func(t *Tool) { t.retry = retryFreely } }
 
 // Idempotent declares that the tool's target ignores a second call with the same [Key], so that an
-// approved call that a crash interrupted is repeated with the same key.
+// approved call with an unknown outcome is repeated with the same key.
 func Idempotent() Option { return func(t *Tool) { t.retry = retryWithKey } }
+
+// Lookup declares that the tool's target can report the outcome of an approved call by its [Key].
+// lookup is called instead of asking a person when the outcome is unknown; see [fermata.Lookup]. The
+// text that it finds is the result for the model.
+func Lookup(lookup func(ctx context.Context, key string) (text string, found bool, err error)) Option {
+	option := fermata.Lookup(func(ctx context.Context, key string) (Result, bool, error) {
+		text, found, err := lookup(ctx, key)
+		return Result{Text: text}, found, err
+	})
+	return func(t *Tool) { t.target = append(t.target, option) }
+}
+
+// Fenced declares that the tool's target rejects a call with a lower [fermata.Fence] than it has
+// seen with the same key; see [fermata.Fenced]. It has an effect only together with [Lookup].
+func Fenced() Option { return func(t *Tool) { t.target = append(t.target, fermata.Fenced()) } }
 
 // Final declares that the tool's result is the agent's answer: the model is not called again after
 // it.
@@ -70,7 +86,8 @@ func Final() Option { return func(t *Tool) { t.final = true } }
 // unchanged, and any other Out as JSON.
 //
 // An error of fn fails the run; a resume calls fn again. Return an [Error] for failures that the
-// model should handle.
+// model should handle, and [fermata.Retry] for a later attempt. For calls with approval see
+// [Approve].
 //
 // Use New for package variables and set-up code. It panics if models do not accept the name
 // (letters, digits, "_" and "-", at most 64) or In has no schema.

@@ -247,7 +247,7 @@ func (u *unreliable) Execute(ctx context.Context, e provider.Execution) (provide
 	defer cancel()
 	result, err := u.Provider.Execute(context.WithValue(inner, cancelKey{}, cancel), e)
 	if err != nil && inner.Err() != nil && ctx.Err() == nil {
-		err = &provider.RetryError{After: time.Second, Err: err}
+		err = &fermata.RetryError{After: time.Second, Err: err}
 	}
 	return result, err
 }

@@ -176,6 +176,8 @@ var executorMutants = []mutant{
 		drop, "./executor/...", "TestErase_GrantIsNotCreatedDuringErasure"},
 	{"I4", "unreported-end-kept", "The effect ledger never learns the end of an effect that it could not record at once.",
 		drop, ".", "TestI4_MissedLedgerEndIsWrittenLater"},
+	{"I12", "settled-doubt-cleared", "An effect in doubt stays a finding after a later attempt.",
+		ignore(3), "./audit", "TestReconcile_WithinGraceHasNoFindings"},
 	{"I4", "repeatable-target-checked", "Reconciliation treats every target as one that supports idempotency keys.",
 		ignore(1), "./audit ./executor/...", "TestReconcile"},
 }

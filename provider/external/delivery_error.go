@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/provider"
 )
 
@@ -102,5 +103,5 @@ func retryError(attempt int, err error) error {
 	delay := retrySchedule[max(attempt, 0)]
 	// jitter, so that simultaneous failures are not retried simultaneously
 	delay += rand.N(delay / 5)
-	return &provider.RetryError{After: max(delay, failed.after), Err: err}
+	return &fermata.RetryError{After: max(delay, failed.after), Err: err}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/provider"
 )
 
@@ -41,7 +42,7 @@ func TestExplain_UnreachableReceiverIsRetried(t *testing.T) {
 	r := receive(t, status(http.StatusServiceUnavailable))
 	o := begin(t, newProvider(t, nil), asking(r.URL))
 	_, err := o.asksBack(o.asks(), 1, 0)
-	if later, ok := errors.AsType[*provider.RetryError](err); !ok || later.After <= 0 {
+	if later, ok := errors.AsType[*fermata.RetryError](err); !ok || later.After <= 0 {
 		t.Errorf("%v", err)
 	}
 	r.reply = status(http.StatusGone)

@@ -144,7 +144,7 @@ func TestDeliver_RetriesByTheSchedule(t *testing.T) {
 	q := o.asks()
 	for o.attempt = range external.Schedule {
 		result, err := o.execute(says(q, `1`))
-		again, ok := errors.AsType[*provider.RetryError](err)
+		again, ok := errors.AsType[*fermata.RetryError](err)
 		least := external.Schedule[o.attempt]
 		if !ok || again.After < least || again.After >= least+least/5 || errors.Is(err, provider.ErrPark) || result.Outcome != nil {
 			t.Errorf("attempt %d: %v, %#v", o.attempt, err, again)
@@ -187,7 +187,7 @@ func TestDeliver_FollowsTheReceiversStatus(t *testing.T) {
 			r := receive(t, c.reply)
 			o := begin(t, newProvider(t, nil), asking(r.URL))
 			result, err := o.execute(says(o.asks(), `1`))
-			again, retries := errors.AsType[*provider.RetryError](err)
+			again, retries := errors.AsType[*fermata.RetryError](err)
 			switch {
 			case c.delivered:
 				if _, ok := result.Outcome.(provider.Completed); err != nil || !ok {
@@ -266,7 +266,7 @@ func TestDeliver_AHeadWithoutEndIsAFailure(t *testing.T) {
 	r := receive(t, status(200, "X-Filler", strings.Repeat("x", 70<<10)))
 	o := begin(t, newProvider(t, nil), asking(r.URL))
 	_, err := o.execute(says(o.asks(), `1`))
-	if _, ok := errors.AsType[*provider.RetryError](err); !ok {
+	if _, ok := errors.AsType[*fermata.RetryError](err); !ok {
 		t.Errorf("%v", err)
 	}
 }
@@ -280,7 +280,7 @@ func TestDeliver_AReceiverThatDoesNotAnswerIsNotWaitedForForEver(t *testing.T) {
 	o := begin(t, p, asking(r.URL))
 	_, err := o.execute(says(o.asks(), `1`))
 	failed, ok := errors.AsType[*external.DeliveryError](err)
-	if _, retries := errors.AsType[*provider.RetryError](err); !ok || !retries || failed.Problem != "it timed out" {
+	if _, retries := errors.AsType[*fermata.RetryError](err); !ok || !retries || failed.Problem != "it timed out" {
 		t.Errorf("%v", err)
 	}
 }
@@ -294,7 +294,7 @@ func TestDeliver_EndsWithItsContext(t *testing.T) {
 	o := begin(t, newProvider(t, nil), asking(r.URL))
 	q := o.asks()
 	result, err := o.provider.Execute(ctx, provider.Execution{Run: o.run, Input: []byte(o.input), Answers: []provider.Answer{says(q, `1`)}, Owner: o})
-	if _, retries := errors.AsType[*provider.RetryError](err); !errors.Is(err, context.Canceled) || retries || result.Outcome != nil {
+	if _, retries := errors.AsType[*fermata.RetryError](err); !errors.Is(err, context.Canceled) || retries || result.Outcome != nil {
 		t.Errorf("%#v, %v", result, err)
 	}
 }
@@ -387,7 +387,7 @@ func TestI7_ErrorsHoldNothingOfTheMessageTheSecretOrTheURL(t *testing.T) {
 				c.Resolver = names(t, "somebody.invalid", "127.0.0.1")
 			}), asking(base+"/CANARY-path?token=CANARY-query"))
 			_, err := o.execute(says(o.asks(), `"CANARY-answer"`))
-			if _, ok := errors.AsType[*provider.RetryError](err); !ok {
+			if _, ok := errors.AsType[*fermata.RetryError](err); !ok {
 				t.Fatalf("%v", err)
 			}
 			for e := err; e != nil; e = errors.Unwrap(e) {

@@ -47,7 +47,7 @@ func TestNotifyWithdrawn_SendsTheReason(t *testing.T) {
 func TestNotifyWithdrawn_UnreachableReceiverIsRetried(t *testing.T) {
 	r := receive(t, status(http.StatusServiceUnavailable))
 	o := begin(t, newProvider(t, nil), asking(r.URL))
-	if later, ok := errors.AsType[*provider.RetryError](o.withdraws(o.asks(), 0)); !ok || later.After <= 0 {
+	if later, ok := errors.AsType[*fermata.RetryError](o.withdraws(o.asks(), 0)); !ok || later.After <= 0 {
 		t.Errorf("%v", later)
 	}
 	r.reply = status(http.StatusGone)

@@ -232,6 +232,9 @@ func toResult(e provider.Execution, err error, completed func() (provider.Comple
 		result.Outcome = done
 		return result, err
 	case retryable(err):
+		if retry := retryRequest(err); retry != nil {
+			return provider.Result{}, &fermata.RetryError{After: retry.After, Err: err}
+		}
 		return provider.Result{}, err
 	}
 	result.Outcome = provider.Failed{Code: failureCode(err), Message: failureMessage(err)}
@@ -243,7 +246,7 @@ func retryable(err error) bool {
 	if _, unsaved := errors.AsType[*graph.SaveError](err); unsaved {
 		return true
 	}
-	if _, retry := errors.AsType[*provider.RetryError](err); retry {
+	if retryRequest(err) != nil {
 		return true
 	}
 	if model, ok := errors.AsType[*agent.ModelError](err); ok && model.Temporary {

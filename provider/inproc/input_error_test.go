@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
@@ -172,7 +173,7 @@ func TestExecute_AnAnswerThatCodeRefusesDoesNotHaveTheOthersDeliveredTwice(t *te
 		}
 		if !answered {
 			answered = true
-			return s, &provider.RetryError{Err: errors.New("not now")}
+			return s, &fermata.RetryError{After: time.Nanosecond, Err: errors.New("not now")}
 		}
 		return s, nil
 	})
@@ -190,7 +191,7 @@ func TestExecute_AnAnswerThatCodeRefusesDoesNotHaveTheOthersDeliveredTwice(t *te
 		run.Answers = append(run.Answers, provider.Answer{InterruptID: q.ID, Data: json.RawMessage(`"Paris"`)})
 	}
 	result, err := p.Execute(t.Context(), run)
-	if _, later := errors.AsType[*provider.RetryError](err); !later {
+	if _, later := errors.AsType[*fermata.RetryError](err); !later {
 		t.Fatalf("%#v, %v", result, err)
 	}
 	if again := asked(t, p, run); len(again) != 1 || string(again[0].Data) != `"How many?"` {

@@ -113,7 +113,7 @@ func testCancelled(t *testing.T, s Subject) {
 	if end.err == nil {
 		t.Errorf("cancelled, it returned %#v", end.result.Outcome)
 	}
-	if _, givenTime := errors.AsType[*provider.RetryError](end.err); givenTime || errors.Is(end.err, provider.ErrPark) {
+	if _, givenTime := errors.AsType[*fermata.RetryError](end.err); givenTime || errors.Is(end.err, provider.ErrPark) {
 		t.Errorf("cancelled, it returned the error %v", end.err)
 	}
 	d.wantNotDone(workPublish)

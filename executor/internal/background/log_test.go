@@ -5,18 +5,19 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/provider"
 )
 
 // I7: an error is logged by its class, never by its text.
 func TestI7_ErrorClass_ContainsNoErrorText(t *testing.T) {
-	inner := &provider.RetryError{Err: errors.New("CANARY")}
+	inner := &fermata.RetryError{Err: errors.New("CANARY")}
 	for want, err := range map[string]error{
-		"provider.RetryError":                                                fmt.Errorf("%w: %w: CANARY", provider.ErrPark, inner),
-		"background.refusedError":                                            errors.Join(errors.New("CANARY"), &refusedError{"CANARY"}),
-		"an error without a type":                                            errors.New("CANARY"),
-		"provider.RetryError: background.refusedError":                       &provider.RetryError{Err: &refusedError{"CANARY"}},
-		"provider.RetryError: background.toldError (127.0.0.1 answered 500)": &provider.RetryError{Err: fmt.Errorf("CANARY: %w", toldError{})},
+		"fermata.RetryError":                                                fmt.Errorf("%w: %w: CANARY", provider.ErrPark, inner),
+		"background.refusedError":                                           errors.Join(errors.New("CANARY"), &refusedError{"CANARY"}),
+		"an error without a type":                                           errors.New("CANARY"),
+		"fermata.RetryError: background.refusedError":                       &fermata.RetryError{Err: &refusedError{"CANARY"}},
+		"fermata.RetryError: background.toldError (127.0.0.1 answered 500)": &fermata.RetryError{Err: fmt.Errorf("CANARY: %w", toldError{})},
 	} {
 		if got := ErrorClass(err); got != want {
 			t.Errorf("class %q, want %q", got, want)

@@ -16,7 +16,6 @@ import (
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/policy/replay"
-	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -62,7 +61,7 @@ func retryLater(err error, attempts int) error {
 	if err == nil || errors.Is(err, policy.ErrInput) || errors.Is(err, policy.ErrNoSet) {
 		return err
 	}
-	return &provider.RetryError{After: retry.DelayAfter(attempts), Err: err} //mutate:policy-store-error-retried
+	return &fermata.RetryError{After: retry.DelayAfter(attempts), Err: err} //mutate:policy-store-error-retried
 }
 
 // ruleOn evaluates an action. If it is allowed, it is charged to the counters of the policy at

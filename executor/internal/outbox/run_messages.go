@@ -116,7 +116,7 @@ func (o *Sender) deliverRunMessage(paper store.Document, back requests.RunMessag
 
 // clarifyDelay is how long to wait before the next try.
 func clarifyDelay(err error, tries int) time.Duration {
-	if later, ok := errors.AsType[*provider.RetryError](err); ok {
+	if later, ok := errors.AsType[*fermata.RetryError](err); ok && later.After > 0 {
 		return later.After
 	}
 	return clarifyBackoff << (tries - 1)

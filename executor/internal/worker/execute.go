@@ -366,13 +366,13 @@ func (w *Worker) releaseUnfinished(ctx context.Context, work *store.ClaimedRun, 
 		}
 	}
 	release := store.Release{Delay: retry.DelayAfter(work.Run.Attempts)}
-	later, hasTime := errors.AsType[*provider.RetryError](why)
+	later, hasTime := errors.AsType[*fermata.RetryError](why)
 	switch {
 	case errors.Is(why, provider.ErrPark):
 		release = w.park(ctx, work)
 	case w.background.Ctx.Err() != nil:
 		release.Delay = 0
-	case hasTime:
+	case hasTime && later.After > 0:
 		release.Delay = later.After
 	}
 	if err := w.release(ctx, work.Lease, release); err == nil && release.Park {

@@ -2,8 +2,8 @@ package fermata
 
 import "time"
 
-// Retry marks an error as temporary: the code that failed should run again. Return it from a node, a
-// tool, or the function of an [Effect]. A server executes the run again after the delay and
+// Retry marks an error as temporary: the code that failed should run again. Return it from a node,
+// a tool, or the function of an [Effect]. A server executes the run again after the delay and
 // continues from the last saved step. Without a server, the caller of the run gets an error that
 // wraps a [*RetryError] and resumes the run.
 //

@@ -77,9 +77,9 @@ func (k *interruptEvidence) hasEffect(number int) bool {
 	return false
 }
 
-// isLastAttempt reports whether there is no later attempt. A later attempt begins only if the target
-// permits a repetition, or after a person has said that the effect did not happen; so its outcome
-// is that of the effect.
+// isLastAttempt reports whether there is no later attempt. A later attempt begins only if the
+// target permits a repetition, or after a person has said that the effect did not happen; so its
+// outcome is that of the effect.
 func (k *interruptEvidence) isLastAttempt(number int) bool {
 	for _, e := range k.effects {
 		if e.Number > number {

@@ -62,8 +62,8 @@ func Repeatable() Option { return func(t *Tool) { t.retry = retryFreely } }
 func Idempotent() Option { return func(t *Tool) { t.retry = retryWithKey } }
 
 // Lookup declares that the tool's target can report the outcome of an approved call by its [Key].
-// lookup is called instead of asking a person when the outcome is unknown; see [fermata.Lookup]. The
-// text that it finds is the result for the model.
+// lookup is called instead of asking a person when the outcome is unknown; see [fermata.Lookup].
+// The text that it finds is the result for the model.
 func Lookup(lookup func(ctx context.Context, key string) (text string, found bool, err error)) Option {
 	option := fermata.Lookup(func(ctx context.Context, key string) (Result, bool, error) {
 		text, found, err := lookup(ctx, key)

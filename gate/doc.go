@@ -58,4 +58,23 @@
 // Parallel gates write to the same list. Register a merge function for it:
 //
 //	graph.MergeField(g, "decisions", graph.Append[[]gate.Record])
+//
+// # Names in other systems
+//
+// Orchestrators written for LangGraph in TypeScript often have a module with these names:
+//
+//	approveDesignNode, approveTaskDagNode               Approval.Ask, the node of one Approval each
+//	routeAfterApproveDesign, routeAfterApproveTaskDag   Approval.Route
+//	HitlGate                                            Approval.ID, a string
+//	HitlInterruptValue                                  Question, with the same JSON names
+//	HitlApprovalSignal                                  Signal, with the same JSON names
+//	HitlDecisionRecord                                  Record
+//	DesignApprovalRoute, DagApprovalRoute               Approval.Forward and Approval.Backward, node names
+//	                                                    that Compile checks
+//	hitlDecisions                                       the field that Approval.Decisions returns
+//	Command({ resume: signal })                         graph.Answer(id, signal), with the interrupt's id
+//	HITL_APPROVAL_REQUIRED (event)                      the event "asked" of a server
+//
+// The event "asked" is sent when the run is saved at the gate, so that a consumer can decide at
+// once. examples/devpipeline has a consumer that waits for it without polling.
 package gate

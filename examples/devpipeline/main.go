@@ -5,6 +5,13 @@
 //	go run ./examples/devpipeline -auto                      # a script decides, and rejects everything once
 //
 // The run is kept in memory; examples/contentreview shows one that survives its process.
+//
+// With a server, the reviewer is a separate program: the server announces each gate by an event, and
+// nothing is polled. Any command of the program fermata starts as usual, with this pipeline:
+//
+//	go run ./examples/devpipeline demo                       # prints FERMATA_URL and FERMATA_TOKEN
+//	go run ./examples/devpipeline -remote -idea "a todo list"  # starts a run there and follows it
+//	go run ./examples/devpipeline -run KEY                   # follows a run that waits there
 package main
 
 import (
@@ -19,24 +26,59 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/app"
+	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/gate"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
 func main() {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") { // a command of fermata: demo, serve, inbox …
+		flow, err := New()
+		if err != nil {
+			fail(err)
+		}
+		os.Exit(app.Main(app.Graphs(inproc.Flow(flow, inproc.FlowConfig[State]{}))))
+	}
 	idea := flag.String("idea", "a todo list", "what to build")
 	auto := flag.Bool("auto", false, "let a script decide, which rejects everything once")
-	name := flag.String("as", "you", "who decides")
+	name := flag.String("as", "you", "who decides, without a server")
+	remote := flag.Bool("remote", false, "start the run on the server FERMATA_URL")
+	key := flag.String("run", "", "follow the run with this state key on the server FERMATA_URL")
 	flag.Parse()
 	var r reviewer = &person{name: *name, in: bufio.NewScanner(os.Stdin), out: os.Stdout}
 	if *auto {
 		r = &script{out: os.Stdout, seen: map[string]bool{}}
 	}
-	if err := run(context.Background(), *idea, r, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "devpipeline:", err)
-		os.Exit(1)
+	var err error
+	if *remote || *key != "" {
+		err = runRemote(context.Background(), *idea, *key, r)
+	} else {
+		err = run(context.Background(), *idea, r, os.Stdout)
 	}
+	if err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "devpipeline:", err)
+	os.Exit(1)
+}
+
+// runRemote follows a run on a server. It starts one if the key is empty.
+func runRemote(ctx context.Context, idea, key string, r reviewer) error {
+	c, err := client.New(os.Getenv("FERMATA_URL"), os.Getenv("FERMATA_TOKEN"))
+	if err == nil && key == "" {
+		key, err = submit(ctx, c, idea)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Println("Following run", key)
+	return follow(ctx, c, key, r, os.Stdout)
 }
 
 // run takes one idea through the pipeline.

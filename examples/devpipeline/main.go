@@ -6,12 +6,12 @@
 //
 // The run is kept in memory; examples/contentreview shows one that survives its process.
 //
-// With a server, the reviewer is a separate program: the server announces each gate by an event, and
-// nothing is polled. Any command of the program fermata starts as usual, with this pipeline:
+// With a server, the reviewer is a separate program. The server announces each gate by an event, so
+// nothing is polled. Every command of fermata works, with this pipeline as one of its graphs:
 //
-//	go run ./examples/devpipeline demo                       # prints FERMATA_URL and FERMATA_TOKEN
-//	go run ./examples/devpipeline -remote -idea "a todo list"  # starts a run there and follows it
-//	go run ./examples/devpipeline -run KEY                   # follows a run that waits there
+//	go run ./examples/devpipeline demo        # prints FERMATA_URL and FERMATA_TOKEN
+//	go run ./examples/devpipeline -remote     # starts a run there and follows it
+//	go run ./examples/devpipeline -run KEY    # follows a run that waits there
 package main
 
 import (

@@ -80,7 +80,7 @@ func parseTrust(named []string) (audit.Trust, error) {
 }
 
 type auditVerify struct {
-	auditFlags
+	auditSource
 	trustFlags
 	Kept []string `help:"A checkpoint that was kept elsewhere (needs --pub), or a directory of them (audit.sign.dir) with their public keys; the log must extend each." placeholder:"FILE" type:"path"`
 	File string   `help:"Verify an export instead of the store." placeholder:"FILE" type:"existingfile"`
@@ -109,14 +109,11 @@ func (c *auditVerify) Run(ctx context.Context, p *program) error {
 	if p.json {
 		out = io.Discard
 	}
+	if c.File == "" && c.Account == "" {
+		return c.verifyRemote(ctx, p, against, out)
+	}
 	tell := func(report audit.VerifyReport, err error) error {
-		if _, wrong := errors.AsType[*audit.Problem](err); wrong {
-			err = fmt.Errorf("%w: %w", errNeedsAttention, err)
-		}
-		if p.json {
-			return errors.Join(p.print(report, nil), err)
-		}
-		return err
+		return p.printVerified(report, err)
 	}
 	if c.File != "" {
 		file, err := os.Open(c.File)
@@ -126,13 +123,25 @@ func (c *auditVerify) Run(ctx context.Context, p *program) error {
 		defer file.Close()
 		return tell(audit.VerifyFile(file, c.Account, against, out))
 	}
-	reads := c.withLog
+	on := auditFlags{c.storeFlags, c.Account}
+	reads := on.withLog
 	if len(against.KnownCheckpoints) > 0 {
-		reads = c.with // kept checkpoints must also detect a deleted log
+		reads = on.with // kept checkpoints must also detect a deleted log
 	}
 	return reads(ctx, func(log *audit.StoreLog, _ store.Store) error {
 		return tell(audit.Verify(ctx, log, c.Account, against, out))
 	})
+}
+
+// printVerified prints the report of a verification as JSON, if it was requested.
+func (p *program) printVerified(report audit.VerifyReport, err error) error {
+	if _, wrong := errors.AsType[*audit.Problem](err); wrong {
+		err = fmt.Errorf("%w: %w", errNeedsAttention, err)
+	}
+	if p.json {
+		return errors.Join(p.print(report, nil), err)
+	}
+	return err
 }
 
 type auditSign struct {
@@ -233,16 +242,24 @@ func (c *auditCheck) Run(p *program) error {
 	if p.json {
 		checked, err := audit.CheckProof(proof, trust, io.Discard)
 		if err != nil {
-			return err
+			return invalidProof(err)
 		}
 		return p.print(map[string]any{"account": checked.Account, "seq": checked.Seq, "kind": checked.Kind, "signed": checked.Checkpoint.Size}, nil)
 	}
 	_, err = audit.CheckProof(proof, trust, p.out)
+	return invalidProof(err)
+}
+
+// invalidProof marks the error of a check: a proof that does not hold needs attention.
+func invalidProof(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errNeedsAttention, err)
+	}
 	return err
 }
 
 type auditExport struct {
-	auditFlags
+	auditSource
 	Format string `help:"jsonl, which can be verified, or cloudevents." enum:"jsonl,cloudevents" default:"jsonl"`
 	From   int64  `help:"The first record." default:"1"`
 	To     int64  `help:"The last record; 0 is the end." default:"0"`
@@ -250,7 +267,10 @@ type auditExport struct {
 
 // Run exports a log.
 func (c *auditExport) Run(ctx context.Context, p *program) error {
-	return c.withLog(ctx, func(log *audit.StoreLog, s store.Store) error {
+	if c.Account == "" {
+		return c.exportRemote(ctx, p)
+	}
+	return auditFlags{c.storeFlags, c.Account}.withLog(ctx, func(log *audit.StoreLog, s store.Store) error {
 		done, err := audit.Export(ctx, log, c.Account, audit.Range{From: c.From, To: c.To}, audit.Format(c.Format), p.out)
 		if err != nil {
 			return err
@@ -278,7 +298,7 @@ func operatorAudit(account string, did audit.Body) (store.Writes, error) {
 }
 
 type auditReconcile struct {
-	auditFlags
+	auditSource
 }
 
 // findingRow is the JSON output of a finding.
@@ -295,18 +315,7 @@ var errFindings = fmt.Errorf("%w: there are reconciliation findings", errNeedsAt
 
 // Run reconciles the log with runs and effects.
 func (c *auditReconcile) Run(ctx context.Context, p *program) error {
-	list := []findingRow{}
-	err := c.withExecutor(ctx, p, func(o *openExecutor) error {
-		found, err := o.Reconcile(ctx, c.Account)
-		for _, f := range found {
-			list = append(list, findingRow{string(f.Severity), string(f.Code), f.Run, f.Interrupt, f.Seq, f.Text})
-		}
-		return err
-	})
-	// an account without data has no findings; but runs without a log are one
-	if err == nil && len(list) == 0 {
-		err = c.withLog(ctx, func(*audit.StoreLog, store.Store) error { return nil })
-	}
+	list, err := c.findings(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -322,4 +331,32 @@ func (c *auditReconcile) Run(ctx context.Context, p *program) error {
 		err = errFindings
 	}
 	return err
+}
+
+// findings reconciles on the server, or on the store if there is an account.
+func (c *auditReconcile) findings(ctx context.Context, p *program) (list []findingRow, err error) {
+	list = []findingRow{}
+	if c.Account == "" {
+		to, err := c.server()
+		if err != nil {
+			return nil, err
+		}
+		found, err := to.Findings(ctx)
+		for _, f := range found.Items {
+			list = append(list, findingRow{f.Severity, f.Code, f.RunID, f.Request, f.Seq, f.Text})
+		}
+		return list, err
+	}
+	err = c.withExecutor(ctx, p, func(o *openExecutor) error {
+		found, err := o.Reconcile(ctx, c.Account)
+		for _, f := range found {
+			list = append(list, findingRow{string(f.Severity), string(f.Code), f.Run, f.Interrupt, f.Seq, f.Text})
+		}
+		return err
+	})
+	// an account without data has no findings; but runs without a log are one
+	if err == nil && len(list) == 0 {
+		err = auditFlags{c.storeFlags, c.Account}.withLog(ctx, func(*audit.StoreLog, store.Store) error { return nil })
+	}
+	return list, err
 }

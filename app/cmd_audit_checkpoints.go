@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (c *auditCheckpoints) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("%w: audit.sign.key is not set, or nothing was signed yet", audit.ErrNotSigned)
 	}
 	return p.print(last, func(w io.Writer) {
-		fmt.Fprintf(p.err, "%d checkpoints; public key: %s\n", count, last.Public)
+		fmt.Fprintf(p.err, "%d checkpoints; public key: %s\n", count, cmp.Or(last.Public, "unknown to the server, because audit.sign.key is not set; fermata audit sign printed it"))
 		if c.Dir == "" {
 			fmt.Fprint(w, last.Note)
 		}

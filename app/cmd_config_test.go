@@ -34,7 +34,7 @@ func TestConfigCheck_ReportsStartupErrors(t *testing.T) {
 		"listen: {tls: {certFile: none.pem, keyFile: none.key}}": "listen.tls",
 		"store: {url: 'postgres://db/x'}\nkey: {file: none.key}": "key.file: the key file none.key is missing",
 		"store: {url: 'postgres://db/x'}\nkey: {file: bad.yaml}": "key.file: seal: a key must have 64 hexadecimal digits",
-		"auth: {oidc: {issuer: 'http://idp', clientID: a, redirectURL: 'https://f/signin/callback', account: a, roles: {a: admin}}}": "auth.oidc: OIDC.Issuer must use https",
+		"auth: {oidc: {issuer: 'http://idp', clientID: a, redirectURL: 'https://f/signin/callback', account: a, roles: {a: admin}}}": "auth.oidc: authn: OIDC.Issuer must use https",
 	} {
 		file := filepath.Join(dir, "fermata.yaml")
 		if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {

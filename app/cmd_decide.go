@@ -1,12 +1,15 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/app/tui"
 	"github.com/fermata-go/fermata/client"
@@ -100,7 +103,32 @@ func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Req
 		return err
 	}
 	outcome, err := to.Decide(ctx, c.ID, api.Decide{ResumeID: c.ResumeID, Answer: data, Shown: c.Shown, Rendering: rendering})
-	return p.printOutcome(outcome, err)
+	if waits, ok := outcome.(fermata.NeedsInput); ok && err == nil && !p.json && slices.ContainsFunc(waits.Interrupts, func(i fermata.OpenInterrupt) bool { return i.ID == c.ID }) {
+		return c.printVote(ctx, p, to)
+	}
+	err = p.printOutcome(outcome, err)
+	if errors.Is(err, errRefused) && verbOf(data) == "reject" { // as the person wanted it
+		return nil
+	}
+	return err
+}
+
+// printVote prints how the votes stand after one that did not decide the request.
+func (c decideFlags) printVote(ctx context.Context, p *program, to *client.Client) error {
+	r, err := to.Request(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return p.print(r, func(w io.Writer) {
+		fmt.Fprintf(w, "recorded\t%s\nrun\t%s still waits\n", oneLine(tui.VoteText(r.Activity)), oneLine(r.StateKey))
+	})
+}
+
+// verbOf returns the verb of an answer; "" if it has none.
+func verbOf(answer json.RawMessage) string {
+	var reply struct{ Verb, Action string }
+	_ = json.Unmarshal(answer, &reply)
+	return cmp.Or(reply.Verb, reply.Action)
 }
 
 // lastRendering returns the hash of what fermata show printed last for this person, if it was the
@@ -122,9 +150,7 @@ func lastRendering(ctx context.Context, to *client.Client, r api.Request, shown 
 // because they would approve something that they have not seen. A rejection is safe, and the server
 // checks eligibility.
 func checkViewed(ctx context.Context, to *client.Client, r api.Request, answer json.RawMessage) error {
-	var reply struct{ Verb string }
-	_ = json.Unmarshal(answer, &reply) // or it has no verb
-	if r.Activity == nil || r.Activity.Edit == nil || r.Activity.IneligibleReason != "" || reply.Verb == "reject" {
+	if r.Activity == nil || r.Activity.Edit == nil || r.Activity.IneligibleReason != "" || verbOf(answer) == "reject" {
 		return nil
 	}
 	me, err := to.Me(ctx)

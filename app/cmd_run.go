@@ -55,12 +55,9 @@ func (p *program) printOutcome(outcome fermata.Outcome, err error) error {
 	err = p.print(outcome, func(w io.Writer) {
 		switch o := outcome.(type) {
 		case fermata.Completed:
-			fmt.Fprintf(w, "completed\t%s\n", escapeControls(o.Content))
-			if o.Content == "" {
-				fmt.Fprintf(w, "\t%s\n", escapeControls(string(o.Output)))
-			}
+			printCompleted(w, o)
 		case fermata.Failed:
-			fmt.Fprintf(w, "failed\t%s: %s\n", o.Code, escapeControls(o.Message))
+			printFailed(w, o)
 		case fermata.NeedsInput:
 			fmt.Fprintf(w, "waiting\t%s\n", oneLine(o.StateKey))
 			for _, i := range o.Interrupts {
@@ -71,9 +68,35 @@ func (p *program) printOutcome(outcome fermata.Outcome, err error) error {
 	})
 	if failed, ok := outcome.(fermata.Failed); ok && err == nil {
 		err = fmt.Errorf("%w: %s", errRunFailed, failed.Code)
+		if isRefused(failed) {
+			err = fmt.Errorf("%w: it ends here, without an error", errRefused)
+		}
 	}
 	return err
 }
+
+func printCompleted(w io.Writer, o fermata.Completed) {
+	fmt.Fprintf(w, "completed\t%s\n", escapeControls(o.Content))
+	if o.Content == "" {
+		fmt.Fprintf(w, "\t%s\n", escapeControls(string(o.Output)))
+	}
+}
+
+// printFailed prints why a run ended. A refusal by a person is a result, not a failure.
+func printFailed(w io.Writer, o fermata.Failed) {
+	if !isRefused(o) {
+		fmt.Fprintf(w, "failed\t%s: %s\n", o.Code, escapeControls(o.Message))
+		return
+	}
+	text := "the run ended"
+	if _, reason, found := strings.Cut(o.Message, o.Code+": "); found {
+		text += ": " + reason
+	}
+	fmt.Fprintf(w, "%s\t%s\n", o.Code, escapeControls(text))
+}
+
+// isRefused reports whether a run ended because a person rejected or returned its request.
+func isRefused(o fermata.Failed) bool { return o.Code == "rejected" || o.Code == "returned" }
 
 // printRequestHints prints the commands for requests.
 func printRequestHints(w io.Writer) {
@@ -141,14 +164,14 @@ func addGraphNames(ctx context.Context, to *client.Client, problem *api.Problem)
 	return problem
 }
 
-type runsCommand struct {
+type runsList struct {
 	remote
 	Status string `help:"Filter by status: ready, running, waiting, parked, completed, failed, expired, cancelled, superseded." placeholder:"STATUS"`
 	Limit  int    `help:"Maximum number of runs." default:"50"`
 }
 
 // Run lists runs.
-func (c *runsCommand) Run(ctx context.Context, p *program) error {
+func (c *runsList) Run(ctx context.Context, p *program) error {
 	to, err := c.client()
 	if err != nil {
 		return err
@@ -253,8 +276,26 @@ func printRequest(w io.Writer, r api.Request) {
 		fmt.Fprintln(w, "\nthe answer is null, to continue unchanged, or the edited state; approve sends null")
 	}
 	if r.State == "pending" {
-		fmt.Fprintf(w, "\nfermata approve|reject|answer %s\tdecide it\n", r.ID)
+		printDecideHint(w, r)
 	}
+}
+
+// printDecideHint prints the commands that can decide a request.
+func printDecideHint(w io.Writer, r api.Request) {
+	if doubt, ok := tui.InDoubtOf(r); ok {
+		fmt.Fprintf(w, "\n%s\n", oneLine(tui.InDoubtSentence(doubt)))
+		fmt.Fprintf(w, "fermata answer %s '{\"happened\":true}'\tit happened: continue without performing it again\n", r.ID)
+		fmt.Fprintf(w, "fermata answer %s '{\"happened\":false}'\tit did not happen: perform it now\n", r.ID)
+		return
+	}
+	var commands []string
+	for _, verb := range []string{"approve", "reject"} {
+		if _, err := verbAnswer(r, verb, ""); err == nil || verb == "approve" && tui.IsHold(r) {
+			commands = append(commands, verb)
+		}
+	}
+	commands = append(commands, "answer")
+	fmt.Fprintf(w, "\nfermata %s %s\tdecide it\n", strings.Join(commands, "|"), r.ID)
 }
 
 func indented(data json.RawMessage) string {
@@ -288,6 +329,7 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, errTimeout)
 		defer cancel()
 	}
+	said := ""
 	for event, err := range to.Events(ctx, c.Key, "") {
 		if errors.Is(context.Cause(ctx), errTimeout) {
 			return fmt.Errorf("%w: %s", errTimeout, c.Timeout)
@@ -298,8 +340,29 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 		if err := p.printEvent(event); err != nil {
 			return err
 		}
+		if stops := event.Type == "waiting" || event.Type == "parked"; !stops || p.json {
+			continue
+		}
+		if said, err = p.printStop(ctx, to, c.Key, event.Type, said); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// printStop prints what a run needs that has stopped, unless it was said before or the run has
+// continued since. It returns what was said last.
+func (p *program) printStop(ctx context.Context, to *client.Client, key, status, said string) (string, error) {
+	view, err := to.Run(ctx, key)
+	if err != nil || view.Status != status {
+		return said, err
+	}
+	var text strings.Builder
+	printNeeds(&text, view)
+	if text.String() == said {
+		return said, nil
+	}
+	return text.String(), p.print(nil, func(w io.Writer) { fmt.Fprint(w, text.String()) })
 }
 
 // printEvent prints an event of a run. Steps are live and have no time; tokens are for --json only:

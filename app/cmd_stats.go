@@ -54,6 +54,7 @@ func printReport(w io.Writer, r analytics.Report) {
 	if r.Hidden > 0 {
 		fmt.Fprintf(w, "\npeople not listed: %d (visible to auditors and admins)\n", r.Hidden)
 	}
+	fmt.Fprintln(w, "\nTimes are from the question to the decision; reading is from the first view to the vote. A mark is an indication, not a proof.")
 	for i, proposal := range r.Proposals {
 		if i == 0 {
 			fmt.Fprintln(w, "\nPROPOSALS")
@@ -89,8 +90,8 @@ var rowColumns = []column[analytics.Row]{
 	{"WITHDRAWN", func(r analytics.Row) string { return countOrDash(r.Withdrawn) }},
 	{"CLARIFIED", func(r analytics.Row) string { return countOrDash(r.Clarified) }},
 	{"PAGED", func(r analytics.Row) string { return countOrDash(r.Paged) }},
-	{"MEDIAN", func(r analytics.Row) string { return formatSeconds(r.ToDecide.P50, r.ToDecide.N) }},
-	{"P90", func(r analytics.Row) string { return formatSeconds(r.ToDecide.P90, r.ToDecide.N) }},
+	{"MEDIAN TIME", func(r analytics.Row) string { return formatSeconds(r.ToDecide.P50, r.ToDecide.N) }},
+	{"90% WITHIN", func(r analytics.Row) string { return formatSeconds(r.ToDecide.P90, r.ToDecide.N) }},
 	{"OLDEST OPEN", func(r analytics.Row) string { return formatSeconds(r.OldestOpen, r.Open) }},
 }
 
@@ -98,14 +99,14 @@ var rowColumns = []column[analytics.Row]{
 // is not a proof.
 var approverColumns = []column[analytics.VoteStats]{
 	{"VOTES", func(v analytics.VoteStats) string { return fmt.Sprint(v.Votes) }},
-	{"SHARE", func(v analytics.VoteStats) string { return percent(v.Share) }},
+	{"OF ALL VOTES", func(v analytics.VoteStats) string { return percent(v.Share) }},
 	{"APPROVED", func(v analytics.VoteStats) string { return percent(v.Approvals) }},
-	{"MEDIAN", func(v analytics.VoteStats) string { return formatSeconds(v.ToDecide.P50, v.ToDecide.N) }},
-	{"MEDIAN READ", func(v analytics.VoteStats) string { return formatSeconds(v.Reading.P50, v.Reading.N) }},
-	{"NOT VIEWED", func(v analytics.VoteStats) string { return countOrDash(v.Unviewed) }},
-	{"TOO FAST", func(v analytics.VoteStats) string { return percent(v.TooFast) }},
-	{"IN A MINUTE", func(v analytics.VoteStats) string { return countOrDash(v.MaxPerMinute) }},
-	{"OUT OF HOURS", func(v analytics.VoteStats) string { return percent(v.OutOfHours) }},
+	{"MEDIAN TIME", func(v analytics.VoteStats) string { return formatSeconds(v.ToDecide.P50, v.ToDecide.N) }},
+	{"MEDIAN READING", func(v analytics.VoteStats) string { return formatSeconds(v.Reading.P50, v.Reading.N) }},
+	{"WITHOUT VIEW", func(v analytics.VoteStats) string { return countOrDash(v.Unviewed) }},
+	{"TOO FAST TO READ", func(v analytics.VoteStats) string { return percent(v.TooFast) }},
+	{"MOST PER MINUTE", func(v analytics.VoteStats) string { return countOrDash(v.MaxPerMinute) }},
+	{"OUTSIDE HOURS", func(v analytics.VoteStats) string { return percent(v.OutOfHours) }},
 	{"", func(v analytics.VoteStats) string { return map[bool]string{true: "SUSPECT"}[v.Suspect] }},
 }
 

@@ -50,7 +50,7 @@ var exitCodes = []struct {
 	{exitPending, "Recorded and in progress, or --timeout elapsed. Repeating the call is safe."},
 	{exitUnavailable, "The server or the store is unreachable or at its limit. Repeating the call is safe."},
 	{exitFindings, "Action required: check found runs, migrate --dry-run found migrations, audit has findings."},
-	{exitRunFailed, "The command succeeded, but the run failed or was cancelled."},
+	{exitRunFailed, "The command succeeded, but the run failed, was refused or was cancelled."},
 	{exitInterrupted, "Interrupted (Ctrl-C)."},
 }
 
@@ -77,6 +77,7 @@ var (
 	errTimeout         = errors.New("timeout")
 	errNeedsAttention  = errors.New("action required")
 	errRunFailed       = errors.New("the run failed")
+	errRefused         = errors.New("a person refused what the run asked for")
 	errPending         = errors.New("recorded and in progress")
 	errNoFolder        = errors.New("no such directory")
 	errNoPolicy        = errors.New("the server has no policy: every action needs approval by any one approver")
@@ -101,6 +102,7 @@ var errorExits = []struct {
 	{client.ErrInvalidID, "usage", exitUsage},
 	{errNeedsAttention, "found", exitFindings},
 	{errRunFailed, "run_failed", exitRunFailed},
+	{errRefused, "run_refused", exitRunFailed},
 	{context.Canceled, "stopped", exitInterrupted},
 	{errNoToken, "unauthenticated", exitRejected},
 	{errNoStore, "not_found", exitNotFound},
@@ -131,7 +133,7 @@ var errorExits = []struct {
 
 // listCommands names the command that lists the objects that a command takes.
 var listCommands = map[string]string{
-	"watch": "runs", "cancel": "runs", "graphs": "runs", "grants revoke": "grants list",
+	"watch": "runs", "cancel": "runs", "retry": "runs", "runs show": "runs", "graphs": "runs", "grants revoke": "grants list",
 	"show": "inbox --all --list", "approve": "inbox --list", "reject": "inbox --list", "answer": "inbox --list",
 	"claim": "inbox --list", "release": "inbox --list", "comment": "inbox --list", "clarify": "inbox --list", "reply": "inbox --list", "delegate": "inbox --list",
 	"snooze": "inbox --list", "extend": "inbox --list", "escalate": "inbox --list", "abandon": "inbox --list", "grants create": "inbox --all --list",

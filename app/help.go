@@ -78,10 +78,23 @@ Examples:
   fermata run inproc:content-review '{"topic":"tea"}' --key article-7 --json
   fermata run inproc:content-review @topic.json`,
 
-	"runs": `Examples:
+	"runs list": `Examples:
 
-  fermata runs
-  fermata runs --status waiting --json`,
+  fermata runs list
+  fermata runs list --status waiting --json`,
+
+	"runs show": `It also prints what a waiting or parked run needs to continue.
+
+Examples:
+
+  fermata runs show article-7
+  fermata runs show article-7 --json`,
+
+	"retry": `A parked run has stopped because of an error. Remove the cause first; a run that fails again is parked again.
+
+Examples:
+
+  fermata retry article-7`,
 
 	"graphs": `Examples:
 
@@ -246,8 +259,12 @@ Example:
 
   fermata audit verify --account acme`,
 
-	"audit verify": `Examples:
+	"audit verify": `Without --account it reads the log of your account from the server; an API key with the role auditor suffices. The checkpoints of the server count only
+with --pub, from another channel.
 
+Examples:
+
+  fermata audit verify --pub acme.pub
   fermata audit verify --account acme --config fermata.yaml
   fermata audit verify --account acme --kept /mnt/checkpoints
   fermata audit verify --account acme --json`,

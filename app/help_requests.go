@@ -80,6 +80,13 @@ Example:
 
   fermata abandon int_… --reason "we do it by hand"`,
 
+	"decisions": `Each line is a decision with the arguments that were approved; sensitive values are masked. The table is shortened, CSV and JSON are complete.
+
+Examples:
+
+  fermata decisions --days 7
+  fermata decisions --days 90 --csv > decisions.csv`,
+
 	"stats": `Names of other people are shown to auditors and admins only. SUSPECT marks people who approve nearly everything, and often faster than it can be read;
 that is an indication, not a proof. A proposal is a rule that would have matched past decisions; try it with fermata policy simulate.
 

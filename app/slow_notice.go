@@ -34,6 +34,11 @@ func (p *program) noticeWhenSlow(ctx context.Context, server string) (_ context.
 // serverOf returns the server that a command calls, in printable form; "" if it calls none.
 func serverOf(parsed *kong.Context) string {
 	for _, flag := range parsed.Selected().Flags {
+		if account, _ := parsed.FlagValue(flag).(string); flag.Name == "account" && account != "" {
+			return "" // it reads the store
+		}
+	}
+	for _, flag := range parsed.Selected().Flags {
 		if flag.Name == "url" {
 			text, _ := parsed.FlagValue(flag).(string)
 			if u, err := url.Parse(text); err == nil {

@@ -309,6 +309,10 @@ func (c *Client) attempt(ctx context.Context, r request, answer any) (retryAfter
 	case answer == nil: // an intermediary's page must not be mistaken for success
 		return noRetry, unexpectedResponse(response)
 	}
+	if raw, ok := answer.(*[]byte); ok {
+		*raw = data
+		return noRetry, nil
+	}
 	if err := json.Unmarshal(data, answer); err != nil {
 		return noRetry, fmt.Errorf("client: decode response: %w", err)
 	}

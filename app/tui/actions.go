@@ -8,7 +8,6 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
@@ -21,6 +20,14 @@ const (
 	verbReject
 	verbEscalate
 	verbAnswer // with a form for the whole answer
+	verbHappened
+	verbNotHappened
+	verbClarify
+	verbComment
+	verbClaim
+	verbRelease
+	verbDelegate
+	verbSnooze
 )
 
 // verbs is the table of verbs. None of the keys is the confirmation key.
@@ -30,6 +37,14 @@ var verbs = [...]struct{ key, label, title, done string }{
 	verbReject:        {"r", "reject", "Reject", "Rejected"},
 	verbEscalate:      {"x", "escalate", "Escalate", "Escalated"},
 	verbAnswer:        {"f", "answer", "Answer", "Answered"},
+	verbHappened:      {"p", "it happened", "It happened", "Answered: it happened"},
+	verbNotHappened:   {"n", "it did not happen", "It did not happen", "Answered: it did not happen"},
+	verbClarify:       {"t", "ask the requester", "Ask the requester", "Asked"},
+	verbComment:       {"c", "comment", "Comment", "Commented"},
+	verbClaim:         {"m", "claim", "Claim", "Claimed"},
+	verbRelease:       {"m", "release", "Release", "Released"},
+	verbDelegate:      {"d", "delegate", "Delegate", "Delegated"},
+	verbSnooze:        {"s", "snooze", "Snooze", "Snoozed"},
 }
 
 // An action is a verb that the answer schema of a request allows.
@@ -39,8 +54,10 @@ type action struct {
 	// none.
 	base   schemaform.Members
 	reason string
-	// act is the name of an action other than a decision; "" for a decision.
-	act string
+	// act is the name of an action other than a decision; "" for a decision. form is the schema of
+	// its form; "" if it has none.
+	act  string
+	form json.RawMessage
 }
 
 // IsHold reports whether a request is a graph held before or after a node. It shows the state of
@@ -66,7 +83,10 @@ var continueAnswer = json.RawMessage("null")
 
 // answer returns the answer of the verb alone.
 func (o action) answer() json.RawMessage {
-	if o.base == nil {
+	switch {
+	case o.act != "":
+		return json.RawMessage("{}")
+	case o.base == nil:
 		return continueAnswer
 	}
 	return o.base.JSON()
@@ -87,20 +107,25 @@ func (o action) checkVerb(answer json.RawMessage) error {
 }
 
 // actionsOf returns the verbs that the answer schema allows, which is what the server will check.
-func actionsOf(r api.Request, now time.Time) []action {
+func actionsOf(r api.Request, me string, now time.Time) []action {
 	if r.State != statePending {
 		return nil
 	}
-	// the server does not let them escalate, either
-	if r.Activity != nil && r.Activity.IneligibleReason != "" {
-		return nil
+	if r.Activity == nil {
+		return decisionActions(r, now)
 	}
-	available := decisionActions(r, now)
-	if r.Activity != nil && slices.Contains(r.Activity.Verbs, client.ActionEscalate) {
+	var available []action
+	if r.Activity.IneligibleReason == "" {
+		available = decisionActions(r, now)
+	}
+	if vote := ownVote(r.Activity, me); vote != nil && vote.Verb == "approve" {
+		available = slices.DeleteFunc(available, func(o action) bool { return o.verb == verbApprove })
+	}
+	others := actActions(r, me)
+	if slices.ContainsFunc(others, func(o action) bool { return o.verb == verbEscalate }) {
 		available = slices.DeleteFunc(available, func(o action) bool { return o.verb == verbEscalate })
-		available = append(available, action{verb: verbEscalate, act: client.ActionEscalate, reason: "reason"})
 	}
-	return available
+	return append(available, others...)
 }
 
 func decisionActions(r api.Request, now time.Time) []action {
@@ -109,6 +134,9 @@ func decisionActions(r api.Request, now time.Time) []action {
 	var available []action
 	if IsHold(r) {
 		available = append(available, action{verb: verbApprove})
+	}
+	if _, ok := InDoubtOf(r); ok {
+		available = inDoubtActions()
 	}
 	for _, v := range []verb{verbApprove, verbReject, verbEscalate} {
 		if base := answerFor(s, v, now); base != nil {
@@ -126,7 +154,7 @@ func decisionActions(r api.Request, now time.Time) []action {
 
 // serverVerbs are the names under which the server allows a verb for an action. Every answer to
 // another question is a response.
-var serverVerbs = map[verb]string{verbApprove: "approve", verbApproveEdited: "edit", verbReject: "reject", verbAnswer: "respond", verbEscalate: "escalate"}
+var serverVerbs = map[verb]string{verbApprove: "approve", verbApproveEdited: "edit", verbReject: "reject", verbAnswer: "respond", verbEscalate: "escalate", verbHappened: "respond", verbNotHappened: "respond"}
 
 // isAllowed reports whether the request allows a verb. If the server does not list verbs, it checks
 // them later.

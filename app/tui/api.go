@@ -61,6 +61,7 @@ type viewResult struct {
 type sendResult struct {
 	resumeID string // the resume id; that of an action is local
 	outcome  fermata.Outcome
+	r        *api.Request // the request after a vote that did not decide it
 	err      error
 }
 
@@ -95,7 +96,13 @@ func newCalls(ctx context.Context, config Config) apiCalls {
 				ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 				defer cancel()
 				outcome, err := config.Server.Decide(ctx, id, decide)
-				return sendResult{resumeID: decide.ResumeID, outcome: outcome, err: err}
+				result := sendResult{resumeID: decide.ResumeID, outcome: outcome, err: err}
+				if _, waits := outcome.(fermata.NeedsInput); waits && err == nil {
+					if r, err := config.Server.Request(ctx, id); err == nil { // otherwise the count is not shown
+						result.r = &r
+					}
+				}
+				return result
 			}
 		},
 		act: func(id, act string, body api.RequestAction, name string) tea.Cmd {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -146,6 +147,17 @@ func (c *confirmScreen) addApproval(s *renderer) {
 		s.json(c.d.r.Data)
 		s.blank()
 	}
+	switch c.action.verb {
+	case verbHappened:
+		s.sentence(happenedText)
+		s.blank()
+	case verbNotHappened:
+		doubt, _ := InDoubtOf(c.d.r)
+		s.add(nil, nil, append(ownText("It did not happen: this is performed now: ", styleNormal), cells(doubt.Action, modeLine, styleStrong)...))
+		s.json(doubt.Args)
+		s.blank()
+	default:
+	}
 	approval, ok := approvalOf(c.d.r)
 	if !ok || c.action.verb != verbApprove {
 		return
@@ -215,7 +227,11 @@ func (m *model) handleSent(result sendResult) tea.Cmd {
 	if result.err == nil || errors.Is(result.err, client.ErrPending) {
 		m.dropDrafts(c.d.r.ID)
 		m.stack = nil
-		text, closed := outcomeText(result.outcome, c.d.r)
+		r := c.d.r
+		if result.r != nil {
+			r = *result.r
+		}
+		text, closed := outcomeText(result.outcome, r, c.action.verb)
 		m.notice = notice{text: verbs[c.action.verb].done + ". " + text}
 		if closed {
 			m.list.markClosed(c.d.r.ID, m.now)
@@ -246,9 +262,11 @@ func (m *model) handleActResult(i int, c *confirmScreen, err error) tea.Cmd {
 	refusal, final := explain(err, m.now)
 	switch {
 	case err == nil:
-		maps.DeleteFunc(m.drafts, func(_ draftKey, form *formScreen) bool { return form == c.form })
-		m.stack = m.stack[:i-1]
-		m.notice = notice{text: verbs[c.action.verb].done + ": the next step of its route was run. The request is still open."}
+		if c.form != nil {
+			maps.DeleteFunc(m.drafts, func(_ draftKey, form *formScreen) bool { return form == c.form })
+			m.stack = m.stack[:i-1]
+		}
+		m.notice = notice{text: c.action.doneText()}
 	case final:
 		m.notice = notice{text: refusal.text, bad: true}
 	default:
@@ -268,17 +286,33 @@ func (m *model) dropDrafts(id string) {
 
 // outcomeText describes the outcome, and reports whether the request is closed: other votes may be
 // required.
-func outcomeText(outcome fermata.Outcome, r api.Request) (text string, closed bool) {
+func outcomeText(outcome fermata.Outcome, r api.Request, v verb) (text string, closed bool) {
 	switch o := outcome.(type) {
 	case fermata.Completed:
 		return r.StateKey + " completed: " + firstNonEmpty(o.Content, string(o.Output)), true
 	case fermata.Failed:
+		if o.Code == "rejected" && v == verbReject { // as the person wanted it
+			return r.StateKey + " ended because it was rejected.", true
+		}
 		return r.StateKey + " failed: " + o.Code + ": " + o.Message, true
 	case fermata.NeedsInput:
 		if slices.ContainsFunc(o.Interrupts, func(i fermata.OpenInterrupt) bool { return i.ID == r.ID }) {
-			return "Your vote is recorded; more votes are needed before " + r.StateKey + " continues.", false
+			return VoteText(r.Activity) + ". " + r.StateKey + " still waits.", false
 		}
 		return r.StateKey + " continued, and waits for " + countOf(len(o.Interrupts), "answer") + ".", true
 	}
 	return "Recorded; " + r.StateKey + " is in progress.", true
+}
+
+// VoteText says how the votes on a request stand: "1 of 2 approvals, needs 1 × finops".
+func VoteText(activity *api.Activity) string {
+	if activity == nil || activity.Progress == "" {
+		return "Your vote is recorded; more votes are needed"
+	}
+	count, rest, more := strings.Cut(activity.Progress, ", ")
+	text := count + " approvals"
+	if more {
+		text += ", " + rest
+	}
+	return text
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -149,14 +150,14 @@ func TestActions_FollowTheSchema(t *testing.T) {
 		r := review()
 		r.AnswerSchema = json.RawMessage(schema)
 		var got []string
-		for _, o := range actionsOf(r, start) {
+		for _, o := range actionsOf(r, "ann", start) {
 			got = append(got, verbs[o.verb].label)
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s offers %s", schema, got)
 		}
 		r.State = "decided"
-		if actionsOf(r, start) != nil {
+		if actionsOf(r, "ann", start) != nil {
 			t.Errorf("%s: a decided request offers an action", schema)
 		}
 	}
@@ -169,18 +170,24 @@ func TestActions_FollowAllowedVerbs(t *testing.T) {
 		activity api.Activity
 		want     string
 	}{
-		{refund(), api.Activity{}, "approve approve with edits reject"},
-		{refund(), api.Activity{Verbs: []string{"approve", "reject", "escalate"}}, "approve reject escalate"},
-		{refund(), api.Activity{Verbs: []string{"reject"}}, "reject"},
-		{refund(), api.Activity{IneligibleReason: "own_request"}, ""},
-		{refund(), api.Activity{IneligibleReason: "own_request", Verbs: []string{"approve", "escalate"}}, ""},
-		{refund(), api.Activity{Verbs: []string{"edit", "reject", "escalate"}}, "approve with edits reject escalate"},
-		{review(), api.Activity{Verbs: []string{"respond", "ask"}}, "approve reject answer"},
-		{review(), api.Activity{Verbs: []string{"ask"}}, ""},
+		{refund(), api.Activity{}, "approve approve with edits reject comment"},
+		{refund(), api.Activity{Verbs: []string{"approve", "reject", "escalate"}}, "approve reject comment escalate"},
+		{refund(), api.Activity{Verbs: []string{"reject"}}, "reject comment"},
+		{refund(), api.Activity{IneligibleReason: "own_request"}, "comment"},
+		{refund(), api.Activity{IneligibleReason: "own_request", Verbs: []string{"approve", "escalate", "ask", "claim"}}, "comment"},
+		{refund(), api.Activity{Verbs: []string{"edit", "reject", "escalate"}}, "approve with edits reject comment escalate"},
+		{review(), api.Activity{Verbs: []string{"respond", "ask"}}, "approve reject answer ask the requester comment"},
+		{review(), api.Activity{Verbs: []string{"ask"}}, "ask the requester comment"},
+		{refund(), api.Activity{Verbs: []string{"reject", "claim", "delegate", "snooze"}}, "reject comment claim delegate snooze"},
+		{refund(), api.Activity{Verbs: []string{"reject", "claim"}, Claim: &api.Stamp{By: "ann"}}, "reject comment release"},
+		{refund(), api.Activity{Verbs: []string{"reject", "claim"}, Claim: &api.Stamp{By: "bob"}}, "reject comment claim"},
+		{refund(), api.Activity{Verbs: []string{"approve", "reject"}, Votes: []api.Vote{vote("ann", "approve")}}, "reject comment"},
+		{refund(), api.Activity{Verbs: []string{"approve", "reject"}, Votes: []api.Vote{vote("bob", "approve")}}, "approve reject comment"},
+		{refund(), api.Activity{Verbs: []string{"approve", "reject"}, Votes: []api.Vote{vote("ann", "approve")}, Edit: &api.Edit{Stamp: api.Stamp{By: "bob", At: start}, Args: json.RawMessage(`{}`)}}, "approve reject comment"},
 	} {
 		test.r.Activity = &test.activity
 		var got []string
-		for _, o := range actionsOf(test.r, start) {
+		for _, o := range actionsOf(test.r, "ann", start) {
 			got = append(got, verbs[o.verb].label)
 		}
 		if strings.Join(got, " ") != test.want {
@@ -198,9 +205,123 @@ func TestActions_FollowAllowedVerbs(t *testing.T) {
 func TestSend_VoteBelowQuorumKeepsRequestOpen(t *testing.T) {
 	b := newHarness(t, 80, 24, dropUsers())
 	b.keys("enter", "a", "y")
-	b.answer(fermata.NeedsInput{StateKey: "drop-users", Interrupts: []fermata.OpenInterrupt{{ID: "int_drop"}}}, nil)
-	b.sees("Your vote is recorded; more votes are needed", "Inbox 1 open")
+	voted := dropUsers()
+	voted.Activity = &api.Activity{Progress: "1 of 2, needs 1 × finops", Verbs: []string{"approve", "reject"}, Votes: []api.Vote{vote("ann", "approve")}}
+	b.update(sendResult{resumeID: b.sends[0].ResumeID, r: &voted, outcome: fermata.NeedsInput{StateKey: "drop-users", Interrupts: []fermata.OpenInterrupt{{ID: "int_drop"}}}})
+	b.sees("Approved. 1 of 2 approvals, needs 1 × finops.", "Inbox 1 open")
 	b.seesNot("no longer open")
+}
+
+// After the vote the list and the request say so, and approve is not offered again.
+func TestDetail_OwnVoteIsShown(t *testing.T) {
+	r := dropUsers()
+	r.Activity = &api.Activity{Progress: "1 of 2", Verbs: []string{"approve", "reject"}, Votes: []api.Vote{vote("ann", "approve")}}
+	b := newHarness(t, 80, 24, r)
+	b.sees("you approved · drop-users")
+	b.keys("enter")
+	b.sees("· you approved", "[r] reject")
+	b.seesNot("[a] approve")
+}
+
+// The person who rejects gets what they wanted: it does not read as a failure of the run.
+func TestSend_RejectionIsNotACrash(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers())
+	b.keys("enter", "r")
+	b.types("too many rows")
+	b.keys("enter", "y")
+	b.answer(fermata.Failed{Code: "rejected", Message: "the run failed at node:drop: rejected"}, nil)
+	b.sees("Rejected. drop-users ended because it was rejected.")
+	b.seesNot("failed")
+}
+
+// Every verb of the desk has a key. The body says what the person entered.
+func TestActs_SendTheirBody(t *testing.T) {
+	for _, test := range []struct {
+		keys       []string
+		typed      []string
+		want, done string
+	}{
+		{[]string{"t"}, []string{"which table?"}, `clarify int_drop {"text":"which table?"}`, "Asked. The requester was asked. The request is still open."},
+		{[]string{"c"}, []string{"I look at it"}, `comment int_drop {"text":"I look at it"}`, "Commented. The comment was added."},
+		{[]string{"m"}, nil, `claim int_drop {}`, "Claimed. Others see"},
+		{[]string{"d"}, []string{"bob", "he knows it"}, `delegate int_drop {"to":"bob","text":"he knows it"}`, "Delegated. The delegate was notified."},
+		{[]string{"d"}, []string{"bob", ""}, `delegate int_drop {"to":"bob"}`, "Delegated."},
+		{[]string{"s"}, []string{"2d"}, `snooze int_drop {"until":"2026-11-17T03:12:44Z"}`, "Snoozed. Reminders are paused."},
+		{[]string{"s"}, []string{"90m"}, `snooze int_drop {"until":"2026-11-15T04:42:44Z"}`, "Snoozed."},
+		{[]string{"s"}, []string{"2026-11-15T09:00:00Z"}, `snooze int_drop {"until":"2026-11-15T09:00:00Z"}`, "Snoozed."},
+	} {
+		r := dropUsers()
+		r.Activity = &api.Activity{Verbs: []string{"approve", "ask", "claim", "delegate", "snooze"}}
+		b := newHarness(t, 80, 24, r)
+		b.keys("enter")
+		b.keys(test.keys...)
+		for _, text := range test.typed {
+			b.types(text)
+			b.keys("enter")
+		}
+		b.keys("y")
+		if len(b.acts) != 1 {
+			t.Errorf("%s: sent %q\n%s", test.want, b.acts, b.frame())
+			continue
+		}
+		name, _, _ := strings.Cut(b.acts[0], ":")
+		if body, _ := json.Marshal(b.body); !sameBody(string(body), name, test.want) {
+			t.Errorf("sent %s %s, not %s", name, body, test.want)
+		}
+		b.update(sendResult{resumeID: b.actName})
+		b.sees(test.done, "drop-table")
+	}
+}
+
+// sameBody compares a body with the wanted one, whatever the order of its members.
+func sameBody(body, name, want string) bool {
+	text, ok := strings.CutPrefix(want, name+" ")
+	var a, b map[string]string
+	return ok && json.Unmarshal([]byte(body), &a) == nil && json.Unmarshal([]byte(text), &b) == nil && maps.Equal(a, b)
+}
+
+func TestSnooze_NamesTheMistake(t *testing.T) {
+	r := dropUsers()
+	r.Activity = &api.Activity{Verbs: []string{"snooze"}}
+	b := newHarness(t, 80, 24, r)
+	b.keys("enter", "s")
+	b.types("two days")
+	b.keys("enter")
+	b.sees(`"two days" is neither a duration, such as 30m, 4h or 2d, nor a time`)
+}
+
+func TestList_ShowsSnoozedAndEscalated(t *testing.T) {
+	r, until := dropUsers(), start.Add(2*time.Hour)
+	r.Activity = &api.Activity{SnoozedUntil: &until, History: []api.HistoryEntry{{Event: "escalated", Text: "escalated it"}}, Claim: &api.Stamp{By: "bob"}}
+	b := newHarness(t, 110, 24, r)
+	b.sees("escalated · snoozed until 05:12:44 · claimed by bob · drop-users")
+	b.keys("enter")
+	b.sees("· escalated · snoozed until 05:12:44 · claimed by bob", "snoozed  until 05:12:44")
+	b.now = until.Add(time.Minute)
+	b.keys("esc")
+	b.seesNot("snoozed")
+}
+
+// An effect in doubt is a sentence with two answers, and JSON only for the rest.
+func TestInDoubt_IsASentenceWithChoices(t *testing.T) {
+	doubt := fermata.InDoubtRequest{Action: "pay", Args: json.RawMessage(`{"cents":120}`), Digest: "d1", Key: "k-17", Started: start.Add(-time.Minute), Error: "i/o timeout", Attempt: 1}
+	r := request("int_doubt", "run", "inproc:pay", fermata.EffectInDoubt.Name(), doubt, fermata.EffectInDoubt.HumanAnswerSchema(), nil)
+	for key, want := range map[string]string{"p": `{"happened":true}`, "n": `{"happened":false}`} {
+		b := newHarness(t, 200, 30, r)
+		b.sees("Did pay happen?")
+		b.keys("enter")
+		b.sees(`The action pay was started at 2026-11-15 03:11:44 UTC, but the call returned the error "i/o timeout".`,
+			"It is unknown whether it happened. Look for the key k-17 at the target. Did it happen?",
+			"p  It happened: the run continues, and the action is not performed again.", "n  It did not happen: the action is performed now.",
+			"[p] it happened", "[n] it did not happen", "cents: 120")
+		b.keys(key)
+		b.keys("y")
+		b.expectSent("int_doubt", want)
+	}
+}
+
+func vote(by, verb string) api.Vote {
+	return api.Vote{Stamp: api.Stamp{By: by, At: start.Add(-time.Minute)}, Verb: verb}
 }
 
 // Escalation decides nothing: the request stays open, and typed text is kept.

@@ -97,7 +97,7 @@ const revealKey = "v"
 
 // inboxTemplate is the version of the rendering of a request. Count it up if the same request is
 // rendered differently.
-const inboxTemplate = "inbox@1"
+const inboxTemplate = "inbox@2"
 
 // rendering is the question as it is on the screen: all of its lines, also those that a person has
 // to scroll to. It is clipped as long as some were not on the screen, or are folded.
@@ -141,13 +141,16 @@ func (d *detailScreen) actions(m *model) []action {
 	if d.frozen != "" || !d.known {
 		return nil
 	}
-	return actionsOf(d.r, m.now)
+	return actionsOf(d.r, m.principal, m.now)
 }
 
 func (d *detailScreen) paste(*model, string) {}
 
 func (d *detailScreen) title(m *model) []cell {
 	title := append(ownText("‹ ", styleFaint), cells(d.r.Kind, modeLine, styleStrong)...)
+	for _, part := range standing(d.r.Activity, m.principal, m.now) {
+		title = append(title, cells(" · "+part, modeLine, styleStrong)...)
+	}
 	if !d.updated.IsZero() {
 		title = append(title, ownText(" · updated "+d.updated.Format(time.TimeOnly), styleStrong)...)
 	}
@@ -239,6 +242,10 @@ func (d *detailScreen) describe(m *model, width int) *renderer {
 
 // addQuestion renders the question.
 func (d *detailScreen) addQuestion(s *renderer) {
+	if doubt, ok := InDoubtOf(d.r); ok {
+		d.addDoubt(s, doubt)
+		return
+	}
 	approval, ok := approvalOf(d.r)
 	if !ok {
 		s.heading("Question")
@@ -273,7 +280,7 @@ func (d *detailScreen) addQuestion(s *renderer) {
 	} else {
 		s.json(approval.Args)
 	}
-	d.addOtherMembers(s)
+	d.addOtherMembers(s, shownMembers)
 	if len(d.r.Masked) == 0 && !digestMatches(approval) {
 		s.add(ownText("! ", styleStrong), spaces(2), ownText("The action's digest does not match these arguments. Do not approve this.", styleStrong))
 	}
@@ -282,10 +289,10 @@ func (d *detailScreen) addQuestion(s *renderer) {
 // shownMembers are the members of an approval question that are rendered separately.
 var shownMembers = []string{"action", "summary", "args", "argsSchema", "fixed", "digest", "rule", "reason"}
 
-// addOtherMembers renders the remaining members of the question.
-func (d *detailScreen) addOtherMembers(s *renderer) {
+// addOtherMembers renders the members of the question that are not rendered separately.
+func (d *detailScreen) addOtherMembers(s *renderer, shown []string) {
 	members, _ := schemaform.ParseObject(d.r.Data)
-	members = slices.DeleteFunc(members, func(m schemaform.Member) bool { return slices.Contains(shownMembers, m.Name) })
+	members = slices.DeleteFunc(members, func(m schemaform.Member) bool { return slices.Contains(shown, m.Name) })
 	if len(members) == 0 {
 		return
 	}
@@ -323,6 +330,14 @@ func (d *detailScreen) addActivity(s *renderer, now time.Time) {
 	}
 	if activity.Claim != nil {
 		s.row("claimed", activity.Claim.By+" "+clockOf(activity.Claim.At, now))
+	}
+	if until := activity.SnoozedUntil; until != nil && now.Before(*until) {
+		s.row("snoozed", "until "+strings.TrimPrefix(strings.TrimPrefix(clockOf(*until, now), "at "), "on "))
+	}
+	for _, h := range activity.History {
+		if h.Event == "escalated" {
+			texts("route", h.Stamp, h.Text)
+		}
 	}
 	for _, v := range activity.Votes {
 		texts("vote", v.Stamp, v.Verb+" "+v.Reason)

@@ -159,7 +159,7 @@ func TestDetail_ShowsActivity(t *testing.T) {
 	r.Activity = &api.Activity{Revision: 3, Requester: "deploy-bot", Risk: 70, Rules: []string{"big-tables", "prod"}, Reason: "it is production", MinAuth: "mfa", Progress: "1 of 2, needs 1 × dba", Claim: &api.Stamp{By: "carl", At: start},
 		Votes: []api.Vote{{Stamp: api.Stamp{By: "bob", At: start}, Verb: "approve", Reason: "fine"}}, Comments: []api.Note{{Stamp: api.Stamp{By: "bob", At: start}, Text: "careful\x1b[2J"}},
 		Clarifications: []api.Clarification{{Note: api.Note{Stamp: api.Stamp{By: "bob", At: start}, Text: "why now?"}, Reply: &api.Note{Stamp: api.Stamp{By: "bot", At: start}, Text: "disk full"}}}}
-	b := newHarness(t, 110, 40, r)
+	b := newHarness(t, 140, 40, r)
 	b.sees("drop-users · inproc:drop-table · deploy-bot · 1 of 2, needs 1 × dba")
 	b.keys("enter")
 	b.sees("from     deploy-bot", "risk     70", "rules    big-tables, prod", "reason   it is production", "sign-in  mfa", "progress 1 of 2, needs 1 × dba", "vote     bob at 03:12:44: approve fine", `comment  bob at 03:12:44: careful\u001b[2J`, "question bob at 03:12:44: why now?", "reply    bot at 03:12:44: disk full", "claimed  carl")

@@ -41,13 +41,6 @@ func newFields(root *schemaform.Field) []*field {
 	return fields
 }
 
-// reasonField returns a field for a text that is required.
-func reasonField(name string) *field {
-	f := schemaform.New(json.RawMessage(`{"type":"string"}`), nil)
-	f.Name = name
-	return newField(f)
-}
-
 func firstNonEmpty(texts ...string) string {
 	for _, text := range texts {
 		if text != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -34,7 +35,7 @@ type draftKey struct {
 
 // openAction starts an action: with a form if the verb needs one, else with the confirmation.
 func (m *model) openAction(d *detailScreen, o action) {
-	if !o.needsForm() && schemaform.Check(d.r.AnswerSchema, o.answer()) == nil {
+	if !o.needsForm() && (o.act != "" || schemaform.Check(d.r.AnswerSchema, o.answer()) == nil) {
 		m.push(m.confirm(d, nil, o, o.answer()))
 		return
 	}
@@ -51,7 +52,7 @@ func (m *model) openAction(d *detailScreen, o action) {
 
 // needsForm reports whether the verb needs input.
 func (o action) needsForm() bool {
-	return o.verb == verbAnswer || o.verb == verbApproveEdited || o.reason != ""
+	return o.verb == verbAnswer || o.verb == verbApproveEdited || o.reason != "" || len(o.form) > 0
 }
 
 // openForm returns the fields of a form, and the value that they are part of; nil if there is one
@@ -60,7 +61,12 @@ func openForm(d *detailScreen, o action) ([]*field, *schemaform.Field) {
 	s := schemaform.New(d.r.AnswerSchema, nil)
 	switch {
 	case o.act != "":
-		return []*field{reasonField(o.reason)}, nil
+		s = schemaform.New(o.form, nil)
+		fields := newFields(s)
+		for _, f := range fields {
+			f.label = f.Title
+		}
+		return fields, s
 	case o.verb == verbApproveEdited:
 		approval, _ := approvalOf(d.r)
 		s = schemaform.New(approval.ArgsSchema, argsOf(d.r))
@@ -160,7 +166,7 @@ func (f *formScreen) review(m *model) {
 			f.action = o
 		}
 	}
-	reply, err := f.buildAnswer(value)
+	reply, err := f.buildAnswer(value, m.now)
 	if err == nil {
 		err = f.action.checkVerb(reply) //mutate:form-matches-choice
 	}
@@ -196,7 +202,7 @@ func (f *formScreen) read() (value json.RawMessage, ok bool) {
 }
 
 // buildAnswer builds the answer from the value of the form.
-func (f *formScreen) buildAnswer(value json.RawMessage) (json.RawMessage, error) {
+func (f *formScreen) buildAnswer(value json.RawMessage, now time.Time) (json.RawMessage, error) {
 	switch {
 	case f.action.verb == verbApproveEdited:
 		if !f.isTouched() {
@@ -204,13 +210,13 @@ func (f *formScreen) buildAnswer(value json.RawMessage) (json.RawMessage, error)
 		}
 		approval, _ := approvalOf(f.d.r)
 		return f.action.base.With(schemaform.Member{Name: "args", Value: value}).JSON(), schemaform.Check(approval.ArgsSchema, value)
+	case f.action.act != "":
+		return actBody(value, now)
 	case f.root != nil:
 		return value, nil
 	case strings.TrimSpace(f.fields[0].Text) == "":
 		f.fields[0].err = "required"
 		return nil, fmt.Errorf("say why")
-	case f.action.act != "":
-		return schemaform.Members{{Name: "text", Value: value}}.JSON(), nil
 	}
 	return f.action.base.With(schemaform.Member{Name: f.action.reason, Value: value}).JSON(), nil
 }

@@ -34,6 +34,7 @@ type harness struct {
 	renderings []api.Rendering
 	reveals    []string // the revealed requests
 	actName    string
+	body       api.RequestAction
 	items      []api.Request // the server's requests
 	quit       bool
 }
@@ -50,7 +51,7 @@ func newHarness(t *testing.T, width, height int, items ...api.Request) *harness 
 		},
 		act: func(id, act string, body api.RequestAction, name string) tea.Cmd {
 			b.acts = append(b.acts, act+" "+id+": "+body.Text)
-			b.actName = name
+			b.actName, b.body = name, body
 			return nil
 		},
 		reveal: func(id string) tea.Cmd { b.reveals = append(b.reveals, id); return nil },

@@ -270,7 +270,7 @@ func rowLines(m *model, r row, here bool, width int) []string {
 		rest, style, rowStyle = "no longer open", faintStyle, styleFaint
 	}
 	kind := truncate(cells(r.r.Kind, modeLine, rowStyle), kindColumn-2)
-	from := cells(origin(r.r), modeLine, styleFaint)
+	from := cells(origin(r.r, m.principal, m.now), modeLine, styleFaint)
 	head := ownText(mark, styleStrong)
 	second := ownText(mark, styleStrong)
 	if width >= wideWidth {
@@ -285,9 +285,10 @@ func rowLines(m *model, r row, here bool, width int) []string {
 	return []string{spread(head, rest, style, width), spread(second, age, faintStyle, width), ""}
 }
 
-// origin describes where a request comes from, and its progress if known.
-func origin(r api.Request) string {
-	parts := []string{r.StateKey, r.GraphID}
+// origin describes what people did with a request and where it comes from, and its progress if
+// known.
+func origin(r api.Request, me string, now time.Time) string {
+	parts := append(standing(r.Activity, me, now), r.StateKey, r.GraphID)
 	if activity := r.Activity; activity != nil {
 		parts = append(parts, activity.Requester, activity.Progress)
 		if activity.Risk > 0 {

@@ -31,8 +31,9 @@ type model struct {
 	width, height int
 	now           time.Time
 	conn          connection
-	me            string // the principal; "" if unknown
-	pollSeq       int    // of the last poll
+	me            string // the principal with its account, for people; "" if unknown
+	principal     string
+	pollSeq       int // of the last poll
 	list          *listScreen
 	stack         []screen // the screens above the list, the top last
 	drafts        map[draftKey]*formScreen
@@ -147,6 +148,7 @@ func (m *model) applyPoll(result pollResult) tea.Cmd {
 	}
 	pause := m.conn.update(result.err, m.now, m.config.Poll)
 	if result.me != nil {
+		m.principal = result.me.Principal
 		m.me = firstNonEmpty(result.me.Name, result.me.Principal) + " (" + result.me.Account + ")"
 	}
 	if result.err == nil {

@@ -65,6 +65,9 @@ func summaryField(r api.Request) string {
 		}
 		return approval.Action + " " + string(approval.Args)
 	}
+	if doubt, ok := InDoubtOf(r); ok {
+		return "Did " + doubt.Action + " happen? " + string(doubt.Args)
+	}
 	if at, ok := heldAt(r); ok {
 		return "held " + at.ID + " " + at.SubID + ": " + string(r.Data)
 	}

@@ -131,6 +131,24 @@ type Event struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
+// QueueEvent is an event of the stream of requests: a change of a request, or one of QueueReady,
+// QueueReset and QueueViewing.
+type QueueEvent struct {
+	ID        string    `json:"id,omitempty" doc:"Use it as Last-Event-ID. The event viewing has none."`
+	Type      string    `json:"type" enum:"ready,reset,opened,changed,voted,decided,claimed,released,expired,withdrawn,viewing"`
+	Request   string    `json:"request,omitempty" doc:"The id of the request."`
+	Revision  int64     `json:"revision,omitempty" doc:"The revision of the request after the change, if it is recorded."`
+	Viewers   []Stamp   `json:"viewers,omitempty" doc:"In the event viewing, the people who are looking at the request."`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Names of queue events that are not changes of a request.
+const (
+	QueueReady   = "ready"   // the stream has begun; requests that are listed now and later changes are complete
+	QueueReset   = "reset"   // the last event is too old or unknown: list the requests again
+	QueueViewing = "viewing" // the viewers of a request have changed
+)
+
 // The names of stream events that are not stored events of the run. They have no id.
 const (
 	EventRun   = "run"   // a [Pending]: the request is recorded; the first event of a chat

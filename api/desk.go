@@ -28,6 +28,7 @@ type Activity struct {
 	SnoozedUntil     *time.Time          `json:"snoozedUntil,omitempty"`
 	Edit             *Edit               `json:"edit,omitempty" doc:"Edited arguments that replace the requested ones."`
 	Votes            []Vote              `json:"votes,omitempty"`
+	Viewers          []Stamp             `json:"viewers,omitempty" doc:"The people who are looking at the request now, as their clients report to this replica, and when they last did."`
 	Comments         []Note              `json:"comments,omitempty"`
 	Clarifications   []Clarification     `json:"clarifications,omitempty" doc:"Clarification requests to the requester and their replies."`
 	Renderings       []RecordedRendering `json:"renderings,omitempty" doc:"What was put on people's screens, as their clients reported it: the latest of each person."`

@@ -28,6 +28,8 @@ type Event struct {
 	Step      *api.Step
 	Token     *api.Token
 	Interrupt *fermata.OpenInterrupt
+
+	data []byte // of a stored event
 }
 
 // Events follows a run after the event with the id after, until the run ends; "" is the beginning.
@@ -53,6 +55,29 @@ func (c *Client) ChatEvents(ctx context.Context, chat api.Chat) iter.Seq2[Event,
 	return c.stream(ctx, "", func() request {
 		return request{method: http.MethodPost, path: "/ai/chat", body: chat}
 	}, func(fermata.Outcome) bool { return true })
+}
+
+// QueueEvents follows the changes of the requests that the caller may see, after the event with the
+// id after. With "" the first event is [api.QueueReady]: list the requests after it. It reconnects
+// and continues like [Client.Events], until ctx ends.
+func (c *Client) QueueEvents(ctx context.Context, after string) iter.Seq2[api.QueueEvent, error] {
+	events := c.stream(ctx, after, func() request { return request{path: "/requests/events"} }, nil)
+	return func(yield func(api.QueueEvent, error) bool) {
+		for e, err := range events {
+			var event api.QueueEvent
+			if err == nil {
+				err = json.Unmarshal(e.data, &event)
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
+
+// ReportViewing reports that the caller is looking at a request. Others see it for 30 seconds.
+func (c *Client) ReportViewing(ctx context.Context, id string) error {
+	return c.call(ctx, request{method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/viewing"}, nil)
 }
 
 // stream reads one connection after another until last accepts an outcome.
@@ -171,6 +196,7 @@ func readEvent(kind string, data []byte) (event Event, err error) {
 			return event, problem
 		}
 	default:
+		event.data = data
 		err = json.Unmarshal(data, &event.Event)
 	}
 	if err != nil && !errors.Is(err, ErrPending) {

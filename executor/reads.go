@@ -111,6 +111,26 @@ func (r Reads) WatchRun(account, run string) (changed <-chan struct{}, stop func
 	return r.views.WatchRun(account, run)
 }
 
+// RequestChange is a change of a request that its viewers should see.
+type RequestChange = view.RequestChange
+
+// RequestChanges returns changes of the requests of an account after a number, in order, and the
+// number for the next call. There are no more when the number stays the same.
+func (r Reads) RequestChanges(ctx context.Context, account string, after int64) (changes []RequestChange, next int64, err error) {
+	return r.views.RequestChanges(ctx, account, after)
+}
+
+// LastChange returns the number of the newest change of an account, for [Reads.RequestChanges].
+func (r Reads) LastChange(ctx context.Context, account string) (int64, error) {
+	return r.views.LastChange(ctx, account)
+}
+
+// WatchRequests returns hints that requests of an account may have changed, here or in another
+// process. A hint may be lost, so callers must also poll. stop has to be called.
+func (r Reads) WatchRequests(account string) (changed <-chan struct{}, stop func()) {
+	return r.views.WatchRequests(account)
+}
+
 // Done is closed when the executor has stopped.
 func (r Reads) Done() <-chan struct{} { return r.views.Done() }
 

@@ -295,6 +295,9 @@ func (s *Server) authenticate(r *http.Request) (*authn.Principal, *Problem) {
 func isStream(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet:
+		if r.URL.Path == queueEventsPath {
+			return true
+		}
 		// escaped, because a state key may contain a slash
 		rest, of := strings.CutPrefix(r.URL.EscapedPath(), api.Prefix+"/runs/")
 		key, events := strings.CutSuffix(rest, "/events")

@@ -2,9 +2,11 @@ package server_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
 	"slices"
@@ -91,8 +93,11 @@ func named(name string) *huma.Schema { return &huma.Schema{Ref: "#/components/sc
 // operation finds the operation of a request.
 func (r *specChecker) operation(request *http.Request) *huma.Operation {
 	parts := strings.Split(request.URL.EscapedPath(), "/")
-	for path, item := range r.document.Paths {
-		template := strings.Split(path, "/")
+	paths := slices.SortedFunc(maps.Keys(r.document.Paths), func(a, b string) int { // the specific ones first
+		return cmp.Or(strings.Count(a, "{")-strings.Count(b, "{"), strings.Compare(a, b))
+	})
+	for _, path := range paths {
+		item, template := r.document.Paths[path], strings.Split(path, "/")
 		if len(template) != len(parts) || !slices.EqualFunc(template, parts, func(t, p string) bool { return t == p || strings.HasPrefix(t, "{") && p != "" }) {
 			continue
 		}
@@ -127,7 +132,7 @@ func (r *specChecker) judge(op *huma.Operation, status int, header http.Header, 
 		}
 	}
 	if kind == "text/event-stream" {
-		return r.judgeStream(body)
+		return r.judgeStream(op, body)
 	}
 	if kind == "application/x-ndjson" {
 		for line := range bytes.Lines(body) {
@@ -141,7 +146,7 @@ func (r *specChecker) judge(op *huma.Operation, status int, header http.Header, 
 }
 
 // judgeStream validates the events of a stream. The last may be cut off.
-func (r *specChecker) judgeStream(body []byte) error {
+func (r *specChecker) judgeStream(op *huma.Operation, body []byte) error {
 	schemas := map[string]string{
 		api.EventRun: "Pending", api.EventStep: "Step", api.EventToken: "Token", api.EventInterrupt: "OpenInterrupt", api.EventOutcome: "Outcome", api.EventProblem: "Problem",
 	}
@@ -166,6 +171,8 @@ func (r *specChecker) judgeStream(body []byte) error {
 		switch {
 		case kind == "" && data == "" && id == "":
 			continue
+		case op.OperationID == "request-events":
+			schema = "QueueEvent"
 		case transient != (id == ""):
 			return fmt.Errorf("the event %s has the id %q", kind, id)
 		case !transient:

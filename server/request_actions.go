@@ -94,6 +94,7 @@ func (s *Server) withActivity(ctx context.Context, q executor.RequestView) api.R
 		return r
 	}
 	r.Activity, r.Shown = s.activityOf(*q.Request, principalOf(ctx)), q.Request.Digest()
+	r.Activity.Viewers = s.viewersOf(principalOf(ctx).Account, q.ID)
 	if q.State == store.InterruptWithdrawn {
 		r.Activity.State = string(desk.StateWithdrawn)
 	}

@@ -40,6 +40,7 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/admission"
+	"github.com/fermata-go/fermata/server/internal/presence"
 	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
@@ -72,6 +73,7 @@ type Server struct {
 	metrics  *metrics
 	limits   *admission.Limiter
 	quotas   admission.QuotaCache
+	presence presence.Tracker
 	sessions *authn.Sessions // nil: no sessions
 	routes   []string
 	// heavyReads limits full-history reads: reconciliation, reports and policy replay.
@@ -119,6 +121,7 @@ func New(config Config) (*Server, error) {
 	s.registerRuns()
 	s.registerRequests()
 	s.registerRequestActions()
+	s.registerQueueEvents()
 	s.registerGrants()
 	s.registerAudit()
 	s.registerGraphs()

@@ -305,7 +305,7 @@ func TestEvents_IdleStreamReleasesItsPermit(t *testing.T) {
 	s.until("the stream waits", func() bool {
 		all := make([]byte, 1<<20)
 		for _, one := range strings.Split(string(all[:runtime.Stack(all, true)]), "\n\n") {
-			if strings.Contains(one, "(*stream).wait(") {
+			if strings.Contains(one, "(*runStream).wait(") {
 				stack = one
 				return true
 			}

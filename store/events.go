@@ -18,8 +18,9 @@ type Events interface {
 	Feed(ctx context.Context, account, after string, limit int) ([]Event, string, error)
 
 	// Watch returns hints that a run may have changed, in this or another process, until ctx ends.
-	// Hints may be lost or be spurious. A zero Key means that any run may have changed. Callers use
-	// hints to poll earlier, never instead of polling.
+	// Hints may be lost or be spurious. A zero Key means that any run may have changed, a Key
+	// without a run that CommitWrites wrote to the account. Callers use hints to poll earlier, never
+	// instead of polling.
 	Watch(ctx context.Context) <-chan Key
 }
 

@@ -168,6 +168,7 @@ func (r *Store) CommitWrites(ctx context.Context, account string, writes store.W
 		write, err := b.prepareWrites(now, account, writes)
 		if err == nil {
 			write()
+			b.events.touched = append(b.events.touched, store.Key{Account: account})
 		}
 		return struct{}{}, err
 	})

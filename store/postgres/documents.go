@@ -223,6 +223,9 @@ func (s *Store) CommitWrites(ctx context.Context, account string, writes store.W
 	if err == nil && !written {
 		return store.ErrNotFound
 	}
+	if err == nil {
+		s.publish(account, "")
+	}
 	return err
 }
 

@@ -258,6 +258,7 @@ func (s *Store) CommitWrites(ctx context.Context, account string, writes store.W
 				return struct{}{}, cmp.Or(err, store.ErrNotFound)
 			}
 		}
+		*t.changed = append(*t.changed, store.Key{Account: account})
 		return struct{}{}, t.applyWrites(ctx, account, writes)
 	})
 	return err

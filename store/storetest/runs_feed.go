@@ -238,6 +238,15 @@ func testWatch(t *testing.T, h *storeTester) {
 	}
 }
 
+// testWatchWrites: writes without a change of a run are a hint at their account.
+func testWatchWrites(t *testing.T, h *storeTester) {
+	hints := h.store.Watch(h.ctx())
+	h.create("mark")
+	waitForHint(t, hints, "Create", "mark")
+	h.must(h.store.CommitWrites(h.ctx(), "acme", store.Writes{Audit: [][]byte{[]byte(`{"kind":"x"}`)}}))
+	waitForHint(t, hints, "CommitWrites", "")
+}
+
 func testWatchEnds(t *testing.T, h *storeTester) {
 	ctx, cancel := context.WithCancel(h.ctx())
 	defer cancel()

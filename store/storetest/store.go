@@ -35,6 +35,7 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Concurrent_AFeedHasEveryEventOnceAndInOrder", testFeedWriters},
 		{"Concurrent_AFeedHasTheEventsOfOneRunInOrder", testFeedOneRun},
 		{"Watch_HintsAtEveryChange", testWatch},
+		{"Watch_WritesAreAHintAtTheirAccount", testWatchWrites},
 		{"Watch_EndsWithItsContext", testWatchEnds},
 		{"Watch_SlowWatcherDoesNotBlock", testWatchSlow},
 

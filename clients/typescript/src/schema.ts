@@ -307,6 +307,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/requests/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream changes of requests (server-sent events)
+         * @description Sends an event for each change of a request that the caller may see, with its id and revision; read the request for its content. The first event is ready: list the requests after it. Last-Event-ID resumes after an event. If that is too long ago, the first event is reset: list the requests again. The event viewing has no id: it names the people who report that they look at a request, on this replica, and is not stored.
+         */
+        get: operations["request-events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/requests/{id}": {
         parameters: {
             query?: never;
@@ -565,6 +585,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/requests/{id}/viewing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report that you are looking at a request
+         * @description Other viewers see it for 30 seconds; repeat it while the request is on the screen. It is kept in memory, by the replica that receives it, and is not audited.
+         */
+        post: operations["report-viewing"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/routes": {
         parameters: {
             query?: never;
@@ -786,6 +826,8 @@ export interface components {
             summary: string;
             /** @description The verbs that are allowed. It omits approve if the caller may do everything except approve. */
             verbs: string[] | null;
+            /** @description The people who are looking at the request now, as their clients report to this replica, and when they last did. */
+            viewers?: components["schemas"]["Stamp"][] | null;
             votes?: components["schemas"]["Vote"][] | null;
         };
         AnsweredRequest: {
@@ -1294,6 +1336,23 @@ export interface components {
             text: string;
             /** Format: double */
             waitedHours: number;
+        };
+        QueueEvent: {
+            /** Format: date-time */
+            createdAt: string;
+            /** @description Use it as Last-Event-ID. The event viewing has none. */
+            id?: string;
+            /** @description The id of the request. */
+            request?: string;
+            /**
+             * Format: int64
+             * @description The revision of the request after the change, if it is recorded.
+             */
+            revision?: number;
+            /** @enum {string} */
+            type: "ready" | "reset" | "opened" | "changed" | "voted" | "decided" | "claimed" | "released" | "expired" | "withdrawn" | "viewing";
+            /** @description In the event viewing, the people who are looking at the request. */
+            viewers?: components["schemas"]["Stamp"][] | null;
         };
         Receipt: {
             /**
@@ -2195,6 +2254,38 @@ export interface operations {
             };
         };
     };
+    "request-events": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The id of the last event received. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The event stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "get-request": {
         parameters: {
             query?: never;
@@ -2750,6 +2841,35 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Request"];
                 };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "report-viewing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Error */
             default: {

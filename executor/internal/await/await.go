@@ -196,12 +196,14 @@ func (h *WatchHub) Subscribe(ctx context.Context, s store.Events, key store.Key)
 	}
 }
 
-// notify wakes the subscribers of a run; the zero key means any run.
+// notify wakes the subscribers of a run and of its account; the zero key means any run. A
+// subscriber of an account has a key without a run.
 func (h *WatchHub) notify(key store.Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if key != (store.Key{}) {
 		wakeAll(h.waiting[key])
+		wakeAll(h.waiting[store.Key{Account: key.Account}])
 		return
 	}
 	for _, waiting := range h.waiting {

@@ -80,8 +80,8 @@ const (
 	queuePause = 100 * time.Millisecond
 )
 
-// A queueStream sends changes of requests to one client. Like a runStream it has no goroutine of its
-// own.
+// A queueStream sends changes of requests to one client. Like a runStream it has no goroutine of
+// its own.
 type queueStream struct {
 	*Server
 	me    authn.Principal

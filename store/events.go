@@ -19,8 +19,8 @@ type Events interface {
 
 	// Watch returns hints that a run may have changed, in this or another process, until ctx ends.
 	// Hints may be lost or be spurious. A zero Key means that any run may have changed, a Key
-	// without a run that CommitWrites wrote to the account. Callers use hints to poll earlier, never
-	// instead of polling.
+	// without a run that CommitWrites wrote to the account. Callers use hints to poll earlier,
+	// never instead of polling.
 	Watch(ctx context.Context) <-chan Key
 }
 

@@ -22,8 +22,8 @@ type RequestChange struct {
 // ChangeKind says how a request changed.
 type ChangeKind string
 
-// The kinds of changes. ChangeUpdated is any change without a kind of its own: a comment, an edit, a
-// delegation, an escalation, a moved deadline.
+// The kinds of changes. ChangeUpdated is any change without a kind of its own: a comment, an edit,
+// a delegation, an escalation, a moved deadline.
 const (
 	ChangeOpened    ChangeKind = "opened"
 	ChangeUpdated   ChangeKind = "changed"

@@ -204,7 +204,7 @@ func (q *queueStream) visible(ctx context.Context, request string) (bool, error)
 		return visible, err
 	}
 	_, err = q.config.Executor.GetRequest(ctx, q.me.Account, request)
-	if errors.Is(err, store.ErrNotFound) { // deleted meanwhile
+	if errors.Is(err, store.ErrNotFound) { // it was deleted
 		return false, nil
 	}
 	return err == nil, err

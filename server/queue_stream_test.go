@@ -107,7 +107,7 @@ func TestQueueEvents_ChangesReachPeopleWhoSeeTheRequest(t *testing.T) {
 	})
 }
 
-// The others who see a request learn who is looking at it.
+// People who may see a request see its viewers.
 func TestQueueEvents_ViewersAreShown(t *testing.T) {
 	s := openPaySite(t, memory.NewStore(nil))
 	fay, zoe := s.followQueue("fay@acme"), s.followQueue("zoe@acme")

@@ -100,7 +100,7 @@ func (p *Sessions) authenticate(r *http.Request) (session, error) {
 const cookieRenewals = 6
 
 // Renew rewrites the cookie of the session of a request, so that an active session does not time
-// out. who is the authenticated principal.
+// out. The session must be that of the principal.
 func (p *Sessions) Renew(w http.ResponseWriter, r *http.Request, who Principal) {
 	if who.Auth.Method != MethodOIDC && who.Auth.Method != MethodDev {
 		return

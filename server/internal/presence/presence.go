@@ -1,4 +1,4 @@
-// Package presence tracks who is looking at a request, in memory. Each process knows only the
+// Package presence tracks the viewers of requests, in memory. Each process knows only the
 // viewers that report to it.
 package presence
 
@@ -12,7 +12,7 @@ import (
 // TTL is how long a report counts. Clients report more often.
 const TTL = 30 * time.Second
 
-// Viewer is a person who is looking at a request.
+// Viewer is a person with a request on the screen.
 type Viewer struct {
 	ID string
 	At time.Time // the last report

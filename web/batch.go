@@ -1,9 +1,16 @@
 package web
 
 import (
+	"encoding/json"
+	"math"
+	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
 )
 
 // minBatch is how many similar requests make a batch.
@@ -15,9 +22,10 @@ type batchLink struct {
 	Count        int
 }
 
-// batchKey identifies similar requests: the same action, rules and names of arguments.
+// batchKey identifies similar requests: the same graph, action, rules and names of arguments. It is
+// "" for a request that the person cannot approve as it is.
 func (m *requestModel) batchKey() string {
-	if m.Approval == nil || m.Activity == nil || !m.Eligible() || !m.Allows("approve") || len(m.Masked) > 0 {
+	if m.Approval == nil || m.Activity == nil || !m.Eligible() || !m.Allows("approve") || len(m.Masked) > 0 || m.Broken {
 		return ""
 	}
 	names := make([]string, len(m.Args))
@@ -37,11 +45,226 @@ func batchesOf(rows []*requestModel) (links []batchLink) {
 		}
 	}
 	for _, m := range rows {
-		key := m.batchKey()
-		if counts[key] >= minBatch && key != "" {
+		if key := m.batchKey(); counts[key] >= minBatch && key != "" {
 			links = append(links, batchLink{m.Approval.Action, "/batch?like=" + url.QueryEscape(m.ID), counts[key]})
 			delete(counts, key)
 		}
 	}
 	return links
+}
+
+// batchData is the data of the batch page.
+type batchData struct {
+	Like, Action, Key string
+	From              string
+	// Columns are the names of the arguments that differ; Same are those that all requests share.
+	Columns  []string
+	Same     []Arg
+	Items    []batchItem
+	Outliers []batchItem
+	Text     string
+	Error    string
+	// Results are what became of each request after the form was sent.
+	Results []batchResult
+}
+
+type batchItem struct {
+	*requestModel
+	Cells   []Arg
+	Checked bool
+	// Why says why the request is an outlier.
+	Why string
+}
+
+type batchResult struct {
+	*requestModel
+	Problem string
+}
+
+// batch shows similar requests as a table.
+func (s *Site) batch(v *visit) (response, error) {
+	d, err := s.batchData(v)
+	if err != nil {
+		return nil, err
+	}
+	return d.page(v, http.StatusOK), nil
+}
+
+func (d *batchData) page(v *visit, status int) page {
+	return page{Name: "batch", Title: v.t("batch.title"), Nav: "/inbox", Status: status, Data: d}
+}
+
+func (s *Site) batchData(v *visit) (*batchData, error) {
+	like, err := v.api.Request(v.ctx(), v.FormValue("like"))
+	if err != nil {
+		return nil, err
+	}
+	first, err := s.model(like)
+	if err != nil {
+		return nil, err
+	}
+	list, err := v.api.Requests(v.ctx(), client.Query{State: statePending, Limit: inboxPage})
+	if err != nil {
+		return nil, err
+	}
+	models, err := s.models(list.Items)
+	if err != nil {
+		return nil, err
+	}
+	key := first.likeKey()
+	models = slices.DeleteFunc(models, func(m *requestModel) bool { return key == "" || m.batchKey() != key })
+	d := &batchData{Like: first.ID, Action: first.tool(), From: first.From, Key: client.NewID(), Text: strings.TrimSpace(v.FormValue("text"))}
+	d.fill(v, models)
+	return d, nil
+}
+
+// likeKey is batchKey, also for a request that was decided meanwhile.
+func (m *requestModel) likeKey() string {
+	open := *m
+	open.State = statePending
+	return open.batchKey()
+}
+
+// fill sorts requests into columns, items and outliers.
+func (d *batchData) fill(v *visit, models []*requestModel) {
+	if len(models) == 0 {
+		return
+	}
+	values := make(map[string][]string)
+	for _, m := range models {
+		for _, a := range m.Args {
+			values[a.Name] = append(values[a.Name], string(a.Value))
+		}
+	}
+	for _, a := range models[0].Args {
+		if all := values[a.Name]; len(slices.Compact(slices.Sorted(slices.Values(all)))) > 1 {
+			d.Columns = append(d.Columns, a.Name)
+		} else {
+			d.Same = append(d.Same, a)
+		}
+	}
+	for _, m := range models {
+		item := batchItem{requestModel: m, Checked: true}
+		for _, name := range d.Columns {
+			i := slices.IndexFunc(m.Args, func(a Arg) bool { return a.Name == name })
+			item.Cells = append(item.Cells, m.Args[i])
+			if isOutlier(string(m.Args[i].Value), values[name]) {
+				item.Why = v.t("batch.unusual", name)
+			}
+		}
+		if m.Flags > 0 {
+			item.Why = v.tn("request.flags", m.Flags)
+		}
+		if item.Why != "" {
+			d.Outliers = append(d.Outliers, item)
+		} else {
+			d.Items = append(d.Items, item)
+		}
+	}
+}
+
+// isOutlier reports whether a number is far from the others: more than four times the median
+// distance from the median, and more than half of the median. Numbers that are all different, such
+// as order numbers, lie close together.
+func isOutlier(value string, all []string) bool {
+	x, err := strconv.ParseFloat(strings.Trim(value, `"`), 64)
+	if err != nil || len(all) < minBatch {
+		return false
+	}
+	numbers := make([]float64, 0, len(all))
+	for _, text := range all {
+		n, err := strconv.ParseFloat(strings.Trim(text, `"`), 64)
+		if err != nil {
+			return false
+		}
+		numbers = append(numbers, n)
+	}
+	middle := median(numbers)
+	distances := make([]float64, len(numbers))
+	for i, n := range numbers {
+		distances[i] = math.Abs(n - middle)
+	}
+	away := math.Abs(x - middle)
+	return away > 4*median(distances) && away > math.Abs(middle)/2
+}
+
+func median(numbers []float64) float64 {
+	sorted := slices.Sorted(slices.Values(numbers))
+	if n := len(sorted); n%2 == 0 {
+		return (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return sorted[len(sorted)/2]
+}
+
+// decideBatch decides the selected requests one by one. Each gets its own decision, digest and
+// audit record; a failure does not stop the others.
+func (s *Site) decideBatch(v *visit) (response, error) {
+	d, err := s.batchData(v)
+	if err != nil {
+		return nil, err
+	}
+	chosen, key := v.Form["item"], v.FormValue(idempotencyName)
+	answer, err := batchAnswer(v.FormValue(opName), d.Text)
+	switch missing, _ := err.(*missingError); {
+	case missing != nil:
+		d.Error = v.t(missing.key)
+	case err != nil:
+		return nil, err
+	case len(chosen) == 0:
+		d.Error = v.t("batch.nothing")
+	case key == "":
+		return nil, &api.Problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: v.t("error.form")}
+	}
+	if d.Error != "" {
+		for i := range d.Items {
+			d.Items[i].Checked = slices.Contains(chosen, d.Items[i].ID)
+		}
+		return d.page(v, http.StatusUnprocessableEntity), nil
+	}
+	for _, item := range chosen {
+		id, shown, _ := strings.Cut(item, " ")
+		result, err := s.decideItem(v, d, id, shown, key, answer)
+		if err != nil {
+			return nil, err
+		}
+		d.Results = append(d.Results, result)
+	}
+	return d.page(v, http.StatusOK), nil
+}
+
+func batchAnswer(op, reason string) (json.RawMessage, error) {
+	if op == "reject" {
+		return rejectAnswer(&actionForm{Text: reason})
+	}
+	return approveAnswer(nil)
+}
+
+// decideItem decides one request of a batch. A problem of the API is part of the result.
+func (s *Site) decideItem(v *visit, d *batchData, id, shown, key string, answer json.RawMessage) (batchResult, error) {
+	r, err := v.api.Request(v.ctx(), id)
+	if err != nil {
+		return batchResult{}, err
+	}
+	m, err := s.model(r)
+	if err != nil {
+		return batchResult{}, err
+	}
+	result := batchResult{requestModel: m}
+	isOutlier := slices.ContainsFunc(d.Outliers, func(o batchItem) bool { return o.ID == id })
+	switch {
+	case m.Shown != shown:
+		result.Problem = v.t("request.changed")
+		return result, nil
+	case isOutlier:
+		result.Problem = v.t("batch.outlieralone")
+		return result, nil
+	}
+	if err := s.decide(v, &actionForm{requestModel: m, Key: key + "-" + id}, answer); err != nil {
+		p := problemOf(err)
+		if p == errInternal || p.Status == http.StatusUnauthorized {
+			return result, err
+		}
+		result.Problem = p.Title + ": " + p.Detail
+	}
+	return result, nil
 }

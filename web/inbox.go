@@ -150,8 +150,11 @@ func (d *inboxData) tabs(v *visit, models []*requestModel, more bool) (tabs []in
 					n++
 				}
 			}
-			if t.Count = strconv.Itoa(n); more {
-				t.Count += "+"
+			switch {
+			case more:
+				t.Count = strconv.Itoa(n) + "+"
+			case n > 0:
+				t.Count = strconv.Itoa(n)
 			}
 		}
 		tabs = append(tabs, t)

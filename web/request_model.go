@@ -19,7 +19,8 @@ const statePending = "pending"
 type requestModel struct {
 	ViewData
 	view     *kindView
-	Sentence template.HTML
+	// Sentence is the heading, and Line its short form in lists.
+	Sentence, Line template.HTML
 	Body     template.HTML
 	// Risk is high, medium, low or "".
 	Risk string
@@ -73,6 +74,9 @@ func (s *Site) model(r api.Request) (*requestModel, error) {
 	m.view = s.viewFor(m)
 	var err error
 	if m.Sentence, err = m.view.render("sentence", m.ViewData); err != nil {
+		return nil, err
+	}
+	if m.Line, err = m.view.render("line", m.ViewData); err != nil {
 		return nil, err
 	}
 	if m.Body, err = m.view.render("body", m.ViewData); err != nil {

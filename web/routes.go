@@ -18,6 +18,8 @@ var routes = []route{
 	{"GET /{$}", (*Site).home},
 	// inbox.go, request.go and their actions
 	{"GET /inbox", (*Site).inbox},
+	{"GET /batch", (*Site).batch},
+	{"POST /batch", (*Site).decideBatch},
 	{"GET /requests/{id}", (*Site).request},
 	{"POST /requests/{id}/viewed", (*Site).viewed},
 	{"GET /requests/{id}/{act}", (*Site).showAction},

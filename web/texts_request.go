@@ -4,6 +4,9 @@ package web
 var requestTexts = translation{
 	"sentence.wants":       "wants to run",
 	"sentence.asks":        "asks:",
+	"line.review":          "Review:",
+	"line.choice":          "Choose:",
+	"line.form":            "Answer:",
 	"sentence.review":      "asks for a review of its text",
 	"sentence.choice":      "asks you to choose",
 	"sentence.form":        "asks for an answer",

@@ -25,8 +25,8 @@ import (
 type View struct {
 	// Kind is the kind of the requests.
 	Kind string
-	// Template defines "body", the question as people see it, and "sentence", its heading. Without
-	// a definition the generic one is used.
+	// Template defines "body", the question as people see it, "sentence", its heading, and "line",
+	// the short form of the heading in lists. Without a definition the generic one is used.
 	Template string
 	// Element, if set, is the name of a custom element around the body, such as "acme-refund". Its
 	// first child is a script element with the request as JSON. Script is the module that defines

@@ -1,0 +1,42 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var batchItem = regexp.MustCompile(`name="item" value="([^"]+)"`)
+
+func TestBatch_DecidesEachAndLeavesOutliers(t *testing.T) {
+	s, p := openRefunds(t)
+	var ids []string
+	for i, amount := range []string{"24.90", "31.50", "18.75", "29.00", "4900.00"} {
+		ids = append(ids, ask(t, s, "inproc:refund", fmt.Sprintf("r%d", i), fmt.Sprintf(`{"order":%d,"payment":7,"amount":"%s"}`, 1040+i, amount)))
+	}
+	b := s.SignIn("ann")
+	want(t, b.Get("/inbox"), http.StatusOK, "Review as batch")
+	form := b.Get("/batch?like=" + ids[0])
+	want(t, form, http.StatusOK, "Outliers", "4900.00")
+	var items []string
+	for _, match := range batchItem.FindAllStringSubmatch(form.Body, -1) {
+		items = append(items, match[1])
+	}
+	if len(items) != 4 || strings.Contains(strings.Join(items, " "), ids[4]) {
+		t.Fatalf("%d items: %v", len(items), items)
+	}
+	want(t, b.Post("/batch", hidden(form, "op", "approve")...), http.StatusUnprocessableEntity, "Select at least one")
+	want(t, b.Post("/batch", hidden(form, "op", "reject", "item", items[0])...), http.StatusUnprocessableEntity, "Give a reason")
+	outlier := ids[4] + " " + strings.Fields(regexp.MustCompile(`data-shown="([^"]+)"`).FindStringSubmatch(b.Get("/requests/" + ids[4]).Body)[1])[0]
+	fields := hidden(form, "op", "approve", "item", items[0], "item", items[1], "item", ids[2]+" another", "item", outlier)
+	want(t, b.Post("/batch", fields...), http.StatusOK, "Recorded", "Changed since you opened it", "An outlier needs its own decision")
+	if got := p.all(); len(got) != 2 {
+		t.Errorf("%+v", got)
+	}
+	b.Post("/batch", fields...) // the same form again
+	if got := p.all(); len(got) != 2 {
+		t.Errorf("after a repeated form: %+v", got)
+	}
+}

@@ -140,7 +140,7 @@ func (s *Site) reveal(v *visit, f *actionForm) (response, error) {
 		return nil, err
 	}
 	d.Back = "/inbox"
-	return page{Name: "request", Title: plainText(string(d.Sentence)), Nav: "/inbox", Scripts: d.scripts("request.js"), Data: d}, nil
+	return page{Name: "request", Title: plainText(string(d.Sentence)), Nav: "/inbox", Scripts: d.scripts("request.js", "live.js"), Data: d}, nil
 }
 
 func indented(value json.RawMessage) string {

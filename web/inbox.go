@@ -25,6 +25,8 @@ type inboxData struct {
 	// Bad says what is wrong with the search.
 	Bad  string
 	Next string
+	// first reports that this is the first page.
+	first bool
 }
 
 type inboxTab struct {
@@ -51,7 +53,7 @@ const inboxPage = 200
 // inbox lists requests on the left and shows one on the right.
 func (s *Site) inbox(v *visit) (response, error) {
 	query := v.URL.Query()
-	d := &inboxData{Tab: query.Get("tab"), Query: strings.TrimSpace(query.Get("q")), Chosen: query.Get("id") != ""}
+	d := &inboxData{Tab: query.Get("tab"), Query: strings.TrimSpace(query.Get("q")), Chosen: query.Get("id") != "", first: query.Get("cursor") == ""}
 	if !slices.Contains(inboxTabs, d.Tab) {
 		d.Tab = tabMine
 	}
@@ -81,7 +83,7 @@ func (s *Site) inbox(v *visit) (response, error) {
 	if list.Next != "" {
 		d.Next = d.href("cursor", list.Next)
 	}
-	scripts := []string{"request.js", "inbox.js"}
+	scripts := []string{"request.js", "inbox.js", "live.js"}
 	if d.Selected != nil {
 		scripts = d.Selected.scripts(scripts...)
 	}
@@ -120,6 +122,38 @@ func (s *Site) selectRequest(v *visit, d *inboxData, rows []*requestModel, id st
 	d.Selected.openedFromInbox(d.href("", ""))
 	d.Selected.Drawing = s.drawing(v, r)
 	return nil
+}
+
+// Live reports whether new requests are added to the list while it is shown: not to a later page,
+// and not to closed requests.
+func (d *inboxData) Live() bool { return d.Tab != tabDone && d.first }
+
+// LiveQuery returns the query of a row's fragment.
+func (d *inboxData) LiveQuery() string {
+	_, query, _ := strings.Cut(d.href("", ""), "?")
+	if query == "" {
+		return ""
+	}
+	return "?" + query
+}
+
+// inboxRow returns one row of the list, for live updates. A request that the list does not contain
+// is not found, unless it was closed: then its row says so.
+func (s *Site) inboxRow(v *visit) (response, error) {
+	r, err := v.api.Request(v.ctx(), v.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.model(r)
+	if err != nil {
+		return nil, err
+	}
+	d := &inboxData{Tab: cmp.Or(v.URL.Query().Get("tab"), tabMine), Query: v.URL.Query().Get("q")}
+	find, err := parseSearch(d.Query)
+	if err != nil || m.Open() && (!m.onTab(d.Tab, v.Now) || !find.matches(m, v.Now)) {
+		return nil, errNotFound
+	}
+	return fragment{Name: "inbox", Part: "row", Data: inboxRow{m, d.href("id", m.ID), false}}, nil
 }
 
 // href returns the inbox with the same tab and search, and one more parameter.

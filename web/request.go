@@ -48,7 +48,7 @@ func (s *Site) request(v *visit) (response, error) {
 	if v.URL.Query().Has("fragment") {
 		return fragment{Name: "request", Part: "request", Data: d}, nil
 	}
-	return page{Name: "request", Title: plainText(string(d.Sentence)), Nav: "/inbox", Scripts: d.scripts("request.js"), Data: d}, nil
+	return page{Name: "request", Title: plainText(string(d.Sentence)), Nav: "/inbox", Scripts: d.scripts("request.js", "live.js"), Data: d}, nil
 }
 
 // openedFromInbox makes the forms lead back to the inbox.

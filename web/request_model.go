@@ -18,10 +18,10 @@ const statePending = "pending"
 // requestModel is a request with what the pages derive from it.
 type requestModel struct {
 	ViewData
-	view     *kindView
+	view *kindView
 	// Sentence is the heading, and Line its short form in lists.
 	Sentence, Line template.HTML
-	Body     template.HTML
+	Body           template.HTML
 	// Risk is high, medium, low or "".
 	Risk string
 	// Flags counts the characters in the arguments that are shown as codes.

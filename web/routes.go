@@ -18,6 +18,7 @@ var routes = []route{
 	{"GET /{$}", (*Site).home},
 	// inbox.go, request.go and their actions
 	{"GET /inbox", (*Site).inbox},
+	{"GET /inbox/rows/{id}", (*Site).inboxRow},
 	{"GET /batch", (*Site).batch},
 	{"POST /batch", (*Site).decideBatch},
 	{"GET /requests/{id}", (*Site).request},

@@ -59,6 +59,7 @@ var requestTexts = translation{
 	"request.timeline":          "Timeline",
 	"request.graph":             "Position in the run",
 	"request.decide":            "Decide",
+	"request.viewing":           "%s is viewing",
 	"request.more":              "More actions",
 
 	"act.approve":     "Approve…",

@@ -170,7 +170,7 @@ func (f *actionForm) build() {
 	}
 }
 
-// preset selects a value that a button of the request page stands for, such as /action="approve".
+// preset selects the value of a button of the request page, such as /action="approve".
 func (f *actionForm) preset(set string) {
 	pointer, value, ok := strings.Cut(set, "=")
 	if !ok || f.root == nil || !json.Valid([]byte(value)) {

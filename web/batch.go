@@ -118,7 +118,7 @@ func (s *Site) batchData(v *visit) (*batchData, error) {
 	return d, nil
 }
 
-// likeKey is batchKey, also for a request that was decided meanwhile.
+// likeKey is batchKey, also for a request that is already decided.
 func (m *requestModel) likeKey() string {
 	open := *m
 	open.State = statePending

@@ -88,7 +88,7 @@ func (s *Site) model(r api.Request) (*requestModel, error) {
 	return m, nil
 }
 
-// readOrigin sets who asks, the risk and the votes.
+// readOrigin sets the requester, the risk and the votes.
 func (m *requestModel) readOrigin() {
 	_, m.From, _ = strings.Cut(m.GraphID, ":")
 	if m.Activity == nil {

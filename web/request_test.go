@@ -119,7 +119,7 @@ func TestRequest_DecidedElsewhere(t *testing.T) {
 	ann, bob := s.SignIn("ann"), s.SignIn("bob")
 	form := ann.Get("/requests/" + id + "/reject")
 	bob.Post("/requests/"+id+"/approve", hidden(bob.Get("/requests/"+id+"/approve"))...)
-	want(t, ann.Post("/requests/"+id+"/reject", hidden(form, "text", "wait & see")...), http.StatusConflict, "closed meanwhile", "Approved by bob", "wait &amp; see")
+	want(t, ann.Post("/requests/"+id+"/reject", hidden(form, "text", "wait & see")...), http.StatusConflict, "already closed", "Approved by bob", "wait &amp; see")
 	if len(p.all()) != 1 {
 		t.Errorf("%+v", p.all())
 	}

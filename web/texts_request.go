@@ -125,7 +125,7 @@ var requestTexts = translation{
 	"action.nochange":      "Nothing is changed.",
 	"action.badjson":       "This is not valid JSON.",
 	"action.kept":          "What you typed is kept.",
-	"action.closed":        "The request was closed meanwhile.",
+	"action.closed":        "The request is already closed.",
 	"action.needreason":    "Give a reason: choose one or write your own.",
 	"action.needtext":      "Write a text.",
 	"action.needto":        "Name the person.",

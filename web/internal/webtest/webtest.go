@@ -119,7 +119,7 @@ func (s *Server) Visitor() *Browser {
 	return &Browser{Server: s, http: &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// SignIn returns the browser of a person who has signed in; without roles as an admin.
+// SignIn returns the browser of a signed-in person; without roles as an admin.
 func (s *Server) SignIn(person string, roles ...authn.Role) *Browser {
 	s.Helper()
 	b := s.Visitor()

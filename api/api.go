@@ -202,7 +202,7 @@ type Me struct {
 	Name      string     `json:"name,omitempty" doc:"Your display name."`
 	Account   string     `json:"account"`
 	Roles     []string   `json:"roles"`
-	Method    string     `json:"method,omitempty" doc:"How you were authenticated." enum:"key,oidc,token,dev"`
+	Method    string     `json:"method,omitempty" doc:"How you were authenticated." enum:"key,oidc,token,password,dev"`
 	AMR       []string   `json:"amr,omitempty" doc:"Authentication methods of the identity provider (RFC 8176)."`
 	ACR       string     `json:"acr,omitempty" doc:"Authentication class of the identity provider."`
 	Strength  string     `json:"strength,omitempty" doc:"The authentication strength for policies."`
@@ -259,4 +259,24 @@ func (p *Problem) Error() string {
 		text += "; " + p.Decided.Verdict + " by " + p.Decided.By + " at " + p.Decided.At.UTC().Format(time.RFC3339)
 	}
 	return text
+}
+
+// Invite invites a person to sign in with a password.
+type Invite struct {
+	Name  string   `json:"name" minLength:"1" maxLength:"255" doc:"The name with which the person signs in. It identifies them in records and groups."`
+	Roles []string `json:"roles,omitempty" enum:"agent,approver,auditor,admin" doc:"Defaults to approver."`
+}
+
+// Invitation is a link that can be used once.
+type Invitation struct {
+	Path  string    `json:"path" doc:"The path of the link on this server. It contains a secret."`
+	Until time.Time `json:"until"`
+}
+
+// Member is a person who signs in with a password.
+type Member struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Roles     []string  `json:"roles"`
+	CreatedAt time.Time `json:"createdAt"`
 }

@@ -83,6 +83,7 @@ type commands struct {
 	Check   checkCommand   `cmd:"" group:"operators" help:"List open runs that this build could not resume. Use it before a deploy."`
 	Migrate migrateCommand `cmd:"" group:"operators" help:"Migrate the schema of the store."`
 	Keys    keysCommands   `cmd:"" group:"operators" help:"Manage API keys."`
+	Invite  inviteCommand  `cmd:"" group:"operators" help:"Print a link with which a person sets a password and signs in."`
 	Key     keyCommands    `cmd:"" group:"operators" help:"Manage the encryption key of the store."`
 	Store   storeCommands  `cmd:"" group:"operators" help:"Show size, vacuum, export, erase and retry on the store."`
 

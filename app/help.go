@@ -197,6 +197,13 @@ Examples:
 
   fermata keys create acme bot agent`,
 
+	"invite": `The link works once and is valid for three days. It is for servers without an identity provider, and needs the API key of an administrator. An
+invitation for a member replaces the password.
+
+Example:
+
+  fermata invite bob --role approver`,
+
 	"keys create": `Roles: an agent starts runs and creates requests, an approver decides, an auditor reads, an admin does everything.
 
 Examples:

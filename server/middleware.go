@@ -223,6 +223,9 @@ func (s *Server) validateRequest(r *http.Request) *Problem {
 	if r.ContentLength == 0 || r.Method == http.MethodGet {
 		return nil
 	}
+	if strings.HasPrefix(r.URL.Path, "/signin/") { // the forms of the sign-in pages
+		return nil
+	}
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
 		return problem("unsupported_media_type", "the content type must be application/json")
 	}

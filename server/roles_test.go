@@ -59,6 +59,9 @@ var mayCall = map[string][]authn.Role{
 	"GET /api/v1/graphs/{graphId}":         {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
 	"GET /api/v1/runs/{stateKey}/graph":    {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
 	"GET /api/v1/kinds":                    {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
+	"POST /api/v1/invitations":             {},
+	"GET /api/v1/members":                  {},
+	"DELETE /api/v1/members/{id}":          {},
 	"GET /api/v1/me":                       {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
 	"GET /healthz":                         anyone,
 	"GET /readyz":                          anyone,
@@ -248,6 +251,7 @@ var foreignRoutes = map[string]string{
 	"POST /api/v1/requests/{id}/reveal":    "",
 	"POST /api/v1/requests/{id}/viewing":   "",
 	"POST /api/v1/grants/{id}/revoke":      "",
+	"DELETE /api/v1/members/{id}":          "",
 	"GET /api/v1/policies/{digest}":        "",
 	"POST /api/v1/ai/chat":                 `{"stateKey":"{stateKey}","resumeId":"1","resumeValue":{"action":"approve"}}`,
 }

@@ -127,6 +127,7 @@ func New(config Config) (*Server, error) {
 	s.registerGraphs()
 	s.registerHealth()
 	s.registerMe()
+	s.registerMembers()
 	if s.sessions != nil {
 		s.sessions.Register(mux.HandleFunc)
 	}

@@ -93,7 +93,7 @@ var layers = []layer{
 	{"server/internal/admission", may("internal/..."), "limits know accounts and connections, not the API"},
 	{"server/internal/problems", may("api"), "error responses, for all parts of the server"},
 	{"server/internal/stream", may("internal/..."), "server-sent events, whatever they are about"},
-	{"server/internal/presence", may("internal/..."), "who looks at what, for a short time"},
+	{"server/internal/presence", may("internal/..."), "viewers of requests, for a short time"},
 	{"server/authn", may("server/internal/problems", "api", "store", "executor", "desk", "audit", "internal/..."), "identifies callers; knows nothing of runs and requests"},
 	{"server", may(".", "server/authn", "server/internal/admission", "server/internal/presence", "server/internal/problems", "server/internal/stream", "api", "store", "provider", "executor", "desk", "policy", "policy/...", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "connects the protocols to the executor; cmd chooses providers and stores"},
 
@@ -137,6 +137,7 @@ var dependencies = []dependency{
 	{"store/redis", "github.com/redis/go-redis/v9", "the standard Redis client, with reconnects, pooling and pipelines"},
 	{"server", "github.com/danielgtaylor/huma/v2", "OpenAPI 3.1 from the code, with validation errors per field"},
 	{"server", "github.com/prometheus/client_golang", "Prometheus metrics"},
+	{"server/authn", "golang.org/x/crypto", "argon2id hashes of passwords"},
 	{"server/authn", "golang.org/x/time", "limits how often an unknown key makes the server fetch the keys of the identity provider"},
 	{"server/internal/admission", "golang.org/x/time", "token bucket rate limiter"},
 	{"server/authn", "github.com/coreos/go-oidc/v3", "widely used ID token verification"},

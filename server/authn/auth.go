@@ -54,7 +54,9 @@ const (
 	MethodAPIKey Method = "key"   // an API key
 	MethodOIDC   Method = "oidc"  // a session after sign-in at the identity provider
 	MethodToken  Method = "token" // a bearer token that the identity provider issued for this API
-	MethodDev    Method = "dev"   // a session from a development link printed on this machine
+	// a session after sign-in with a password, for members
+	MethodPassword Method = "password"
+	MethodDev      Method = "dev" // a session from a development link printed on this machine
 )
 
 // Auth says how a principal was authenticated. The zero value means unknown.

@@ -102,7 +102,9 @@ const cookieRenewals = 6
 // Renew rewrites the cookie of the session of a request, so that an active session does not time
 // out. The session must be that of the principal.
 func (p *Sessions) Renew(w http.ResponseWriter, r *http.Request, who Principal) {
-	if who.Auth.Method != MethodOIDC && who.Auth.Method != MethodDev {
+	switch who.Auth.Method {
+	case MethodOIDC, MethodDev, MethodPassword:
+	default:
 		return
 	}
 	now := p.now()

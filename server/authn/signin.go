@@ -21,8 +21,10 @@ import (
 )
 
 // SignIn configures browser sign-in. A signed-in person has a session in a sealed cookie; programs
-// use API keys.
+// use API keys. Without an identity provider, members sign in with a password.
 //
+//	POST /signin/password       signs in a member
+//	     /signin/invitation     lets an invited person choose a password
 //	GET  /                      shows the signed-in person
 //	GET  /signin?return=/path   redirects to the identity provider, and back to the path
 //	GET  /signin/callback       receives the identity provider's redirect
@@ -52,6 +54,7 @@ type Sessions struct {
 	devEnabled  atomic.Bool // a development link was created
 	lastCleanup Interval
 	hooks       Hooks
+	guesses     *guessLimiter
 	// Rate limits for log lines that anonymous clients can cause.
 	rejectionLog, failureLog logsample.Sampler
 }
@@ -74,7 +77,7 @@ func New(config SignIn, hooks Hooks) (*Sessions, error) {
 		return nil, errors.New("authn: SignIn.Lifetime and SignIn.IdleTimeout cannot be negative")
 	}
 	config.Lifetime, config.IdleTimeout = cmp.Or(config.Lifetime, 8*time.Hour), cmp.Or(config.IdleTimeout, 30*time.Minute)
-	p := &Sessions{SignIn: config, hooks: hooks, origins: http.NewCrossOriginProtection()}
+	p := &Sessions{SignIn: config, hooks: hooks, guesses: newGuessLimiter(), origins: http.NewCrossOriginProtection()}
 	if config.OIDC == nil {
 		return p, nil
 	}
@@ -113,6 +116,11 @@ func (p *Sessions) Register(handle func(pattern string, handler func(http.Respon
 	handle("GET /signin/callback", p.callback)
 	handle("GET /signin/dev", p.devSignIn)
 	handle("POST /signout", p.signOut)
+	if p.idp == nil {
+		handle("POST /signin/password", p.passwordSignIn)
+		handle("GET /signin/invitation", p.showInvitation)
+		handle("POST /signin/invitation", p.acceptInvitation)
+	}
 }
 
 // flow is the state that a browser keeps during a sign-in at the identity provider. It binds the
@@ -167,7 +175,7 @@ func (p *Sessions) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.idp == nil {
-		p.writePage(w, pageNoIDP)
+		p.writePage(w, pageSignIn("", back, ""))
 		return
 	}
 	at, err := p.idp.discover(r.Context())

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/fermata-go/fermata/api"
@@ -18,14 +19,41 @@ type pageContent struct {
 	Status      int
 	Title, Body string
 	Links       []pageLink
+	Form        *pageForm // nil: none
 }
 
 // pageLink is a link to a path of this server.
 type pageLink struct{ Text, Where string }
 
-var pageNoIDP = pageContent{
-	Status: http.StatusOK, Title: "Sign in",
-	Body: "This server has no identity provider. Open the link that it printed when it started; if it printed none, ask its operator.",
+// pageForm is a form with one button. Its fields are posted to a path of this server.
+type pageForm struct {
+	Where, Button, Problem string
+	Fields                 []pageField
+}
+
+// pageField is a field of a form. A field without a label is hidden.
+type pageField struct{ Label, Name, Type, Value, Complete string }
+
+// pageSignIn is the sign-in page of a server without an identity provider.
+func pageSignIn(name, back, problem string) pageContent {
+	return pageContent{
+		Status: http.StatusOK, Title: "Sign in",
+		Body: "Open the link of your invitation if you have not signed in before. This server has no identity provider; its operator can invite you.",
+		Form: &pageForm{Where: "/signin/password", Button: "Sign in", Problem: problem, Fields: []pageField{
+			{"Name", "name", "text", name, "username"}, {"Password", "password", "password", "", "current-password"}, {"", "return", "hidden", back, ""},
+		}},
+	}
+}
+
+// pageInvitation lets an invited person choose a password.
+func pageInvitation(name, token, problem string) pageContent {
+	return pageContent{
+		Status: http.StatusOK, Title: "Welcome, " + name,
+		Body: "Choose a password with at least " + strconv.Itoa(minPassword) + " characters. You sign in with it and your name, " + name + ".",
+		Form: &pageForm{Where: "/signin/invitation", Button: "Save and sign in", Problem: problem, Fields: []pageField{
+			{"", "username", "hidden", name, "username"}, {"Password", "password", "password", "", "new-password"}, {"", "token", "hidden", token, ""},
+		}},
+	}
 }
 
 // pageHome is the page of a signed-in person. There is no web inbox yet, so it lists the
@@ -52,13 +80,13 @@ const style = `:root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-s
 var layout = template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{.Title}} – Fermata</title><style>` + style + `</style></head>
-<body><main><h1>{{.Title}}</h1><p>{{.Body}}</p>{{range .Links}}<p><a href="{{.Where}}">{{.Text}}</a></p>{{end}}</main></body>
+<body><main><h1>{{.Title}}</h1><p>{{.Body}}</p>{{range .Links}}<p><a href="{{.Where}}">{{.Text}}</a></p>{{end}}{{with .Form}}<form method="post" action="{{.Where}}">{{with .Problem}}<p role="alert">{{.}}</p>{{end}}{{range .Fields}}{{if .Label}}<p><label>{{.Label}}<br><input name="{{.Name}}" type="{{.Type}}" value="{{.Value}}" autocomplete="{{.Complete}}" required></label></p>{{else}}<input name="{{.Name}}" type="hidden" value="{{.Value}}">{{end}}{{end}}<p><button>{{.Button}}</button></p></form>{{end}}</main></body>
 </html>
 `))
 
 var pagePolicy = func() string {
 	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
 func (p *Sessions) writePage(w http.ResponseWriter, t pageContent) {

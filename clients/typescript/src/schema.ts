@@ -187,6 +187,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Invite a person to sign in with a password
+         * @description The link lets one person choose a password, once. For a person who is a member already, it replaces the password.
+         */
+        post: operations["invite"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/kinds": {
         parameters: {
             query?: never;
@@ -216,6 +236,40 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the people who sign in with a password */
+        get: operations["list-members"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/members/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a member and end their sessions */
+        delete: operations["remove-member"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1132,6 +1186,18 @@ export interface components {
             requester?: string;
             tool: string;
         };
+        Invitation: {
+            /** @description The path of the link on this server. It contains a secret. */
+            path: string;
+            /** Format: date-time */
+            until: string;
+        };
+        Invite: {
+            /** @description The name with which the person signs in. It identifies them in records and groups. */
+            name: string;
+            /** @description Defaults to approver. */
+            roles?: ("agent" | "approver" | "auditor" | "admin")[] | null;
+        };
         Kind: {
             answerSchema: unknown;
             name: string;
@@ -1152,7 +1218,7 @@ export interface components {
              * @description How you were authenticated.
              * @enum {string}
              */
-            method?: "key" | "oidc" | "token" | "dev";
+            method?: "key" | "oidc" | "token" | "password" | "dev";
             /** @description Your display name. */
             name?: string;
             /** @description Your id in records. */
@@ -1165,6 +1231,13 @@ export interface components {
              * @description When the credential expires. An unused session ends earlier.
              */
             until?: string;
+        };
+        Member: {
+            /** Format: date-time */
+            createdAt: string;
+            id: string;
+            name: string;
+            roles: string[] | null;
         };
         Node: {
             /** @description Names of the node in older programs. */
@@ -1255,6 +1328,11 @@ export interface components {
         };
         PageKind: {
             items: components["schemas"]["Kind"][] | null;
+            /** @description The cursor of the next page; omitted on the last page. */
+            next?: string;
+        };
+        PageMember: {
+            items: components["schemas"]["Member"][] | null;
             /** @description The cursor of the next page; omitted on the last page. */
             next?: string;
         };
@@ -1984,6 +2062,39 @@ export interface operations {
             };
         };
     };
+    invite: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Invite"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Invitation"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "list-kinds": {
         parameters: {
             query?: never;
@@ -2030,6 +2141,64 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Me"];
                 };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageMember"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "remove-member": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Error */
             default: {

@@ -1,0 +1,293 @@
+package authn
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/store"
+)
+
+// A member is a person who signs in with a password, for teams without an identity provider. An
+// administrator invites them with a link; the person who opens it chooses the password. The store
+// keeps a credential with the hash of the password. Its id is derived from the name and a
+// generation: a new invitation for the same name replaces the previous credential.
+
+// InvitationTTL is how long an invitation is valid.
+const InvitationTTL = 72 * time.Hour
+
+const (
+	memberIDKind    = "member"
+	invitationLabel = "invitation"
+	// maxGenerations is how often a name can be invited.
+	maxGenerations = 100
+)
+
+// ErrNameTaken is returned for an invitation if the name belongs to a member of another account, or
+// was used too often.
+var ErrNameTaken = errors.New("authn: the name is taken; choose another one")
+
+// invitation is the sealed content of an invitation link.
+type invitation struct {
+	Account, Name string
+	Roles         []Role
+	Generation    int
+	Until         time.Time
+}
+
+// Member is a person who may sign in with a password.
+type Member struct {
+	ID, Name string
+	Roles    []Role
+	Created  time.Time
+}
+
+// HasMembers reports whether people sign in as members: there is no identity provider.
+func (p *Sessions) HasMembers() bool { return p.idp == nil }
+
+// Invite returns the path of a link with which a person becomes a member, once. Another invitation
+// for the same name replaces their password.
+func (p *Sessions) Invite(ctx context.Context, account, name string, roles []Role) (path string, until time.Time, err error) {
+	switch {
+	case account == "" || !isDisplayable(name, maxPrincipal) || strings.TrimSpace(name) != name:
+		return "", until, fmt.Errorf("%w: an invitation needs an account and a name without surrounding spaces", store.ErrInvalid)
+	case len(roles) == 0 || slices.ContainsFunc(roles, func(r Role) bool { return !slices.Contains(Roles, r) }):
+		return "", until, fmt.Errorf("%w: an invitation needs roles of %v", store.ErrInvalid, Roles)
+	}
+	current, next, err := p.findMember(ctx, name)
+	if err != nil {
+		return "", until, err
+	}
+	if next >= maxGenerations || current != nil && current.Account != account {
+		return "", until, ErrNameTaken
+	}
+	until = p.now().Add(InvitationTTL).Truncate(time.Second)
+	token, err := p.sealCookie(invitationLabel, invitation{Account: account, Name: name, Roles: roles, Generation: next, Until: until})
+	return "/signin/invitation?token=" + url.QueryEscape(token), until, err
+}
+
+func memberID(name string, generation int) string {
+	return ident.Derive(memberIDKind, strings.ToLower(name), strconv.Itoa(generation))
+}
+
+// findMember returns the valid credential of a name, or nil, and the next free generation.
+func (p *Sessions) findMember(ctx context.Context, name string) (current *store.Credential, next int, err error) {
+	for ; next < maxGenerations; next++ {
+		c, err := p.Credentials.Credential(ctx, memberID(name, next))
+		if errors.Is(err, store.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if current = nil; c.Revoked.IsZero() {
+			current = &c
+		}
+	}
+	return current, next, nil
+}
+
+// Members lists the members of an account by name.
+func (p *Sessions) Members(ctx context.Context, account string) (members []Member, err error) {
+	all, err := p.Credentials.Credentials(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		if isMember(c.ID) && c.Revoked.IsZero() {
+			members = append(members, Member{ID: c.ID, Name: c.Name, Roles: rolesOf(c.Role), Created: c.Created})
+		}
+	}
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
+	return members, nil
+}
+
+// RemoveMember removes a member and ends their sessions. It returns store.ErrNotFound if the
+// account has no such member.
+func (p *Sessions) RemoveMember(ctx context.Context, account, id string, by Principal) error {
+	all, err := p.Credentials.Credentials(ctx, account)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(c store.Credential) bool { return c.ID == id && isMember(id) && c.Revoked.IsZero() })
+	if i < 0 {
+		return store.ErrNotFound
+	}
+	name := all[i].Name
+	for _, c := range all {
+		var did audit.Body
+		switch {
+		case c.Name != name || !c.Revoked.IsZero():
+			continue
+		case c.ID == id:
+			did = audit.APIKeyRevoked{Key: id}
+		case IsSession(c.ID):
+			did = audit.SessionEnded{Session: c.ID}
+		default:
+			continue
+		}
+		line, err := by.auditLine(account, did)
+		if err != nil {
+			return err
+		}
+		if err := p.Credentials.RevokeCredential(ctx, account, c.ID, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isMember(id string) bool { return strings.HasPrefix(id, memberIDKind+"_") }
+
+func rolesOf(text string) (roles []Role) {
+	for name := range strings.SplitSeq(text, ",") {
+		roles = append(roles, Role(name))
+	}
+	return roles
+}
+
+// auditLine returns an audit record with the principal as its actor.
+func (p Principal) auditLine(account string, body audit.Body) (store.Writes, error) {
+	actor := audit.Actor{Principal: p.ID, Kind: audit.ActorPerson, Via: p.Auth.Via(), Auth: string(p.Auth.Strength), MFA: p.Auth.Strength.AtLeast(desk.AuthMFA)}
+	line, err := audit.NewLine(account, actor, audit.Location{}, body)
+	return store.Writes{Audit: [][]byte{line}}, err
+}
+
+func (i invitation) principal() Principal {
+	return Principal{Account: i.Account, ID: i.Name, Name: i.Name, Roles: i.Roles, Auth: Auth{Method: MethodPassword, Strength: desk.AuthToken}}
+}
+
+// readInvitation returns the invitation of a request.
+func (p *Sessions) readInvitation(token string) (i invitation, err error) {
+	if !p.openCookie(invitationLabel, token, &i) || !p.now().Before(i.Until) {
+		return i, problems.New("forbidden", "this invitation is invalid or has expired; ask for a new one")
+	}
+	return i, nil
+}
+
+// showInvitation shows the form in which an invited person chooses a password.
+func (p *Sessions) showInvitation(w http.ResponseWriter, r *http.Request) {
+	token := r.URL.Query().Get("token")
+	i, err := p.readInvitation(token)
+	if err != nil {
+		p.rejectSignIn(w, r, err)
+		return
+	}
+	p.writePage(w, pageInvitation(i.Name, token, ""))
+}
+
+// acceptInvitation stores the password of an invited person and signs them in.
+func (p *Sessions) acceptInvitation(w http.ResponseWriter, r *http.Request) {
+	if p.origins.Check(r) != nil {
+		p.rejectSignIn(w, r, problems.New("forbidden", "cross-origin request"))
+		return
+	}
+	token, password := r.PostFormValue("token"), r.PostFormValue("password")
+	i, err := p.readInvitation(token)
+	if err != nil {
+		p.rejectSignIn(w, r, err)
+		return
+	}
+	if length := len([]rune(password)); length < minPassword || len(password) > maxPassword {
+		p.writePage(w, pageInvitation(i.Name, token, fmt.Sprintf("The password needs %d to %d characters.", minPassword, maxPassword)))
+		return
+	}
+	who := i.principal()
+	if err := p.addMember(r.Context(), i, who, password); err != nil {
+		p.rejectSignIn(w, r, err)
+		return
+	}
+	who.Auth.At = p.now().Truncate(time.Second)
+	p.startSession(w, r, who, rand.Text(), "/")
+}
+
+// addMember stores a member. Of several uses of an invitation one succeeds, because the store
+// accepts an id once.
+func (p *Sessions) addMember(ctx context.Context, i invitation, who Principal, password string) error {
+	if !p.guesses.acquire(ctx) {
+		return ctx.Err()
+	}
+	hash := hashPassword(password)
+	p.guesses.release()
+	before, _, err := p.findMember(ctx, i.Name)
+	if err != nil {
+		return err
+	}
+	id := memberID(i.Name, i.Generation)
+	line, err := who.auditLine(i.Account, audit.APIKeyMade{Key: id, Name: i.Name, Role: strings.Join(RoleNames(i.Roles), ",")})
+	if err != nil {
+		return err
+	}
+	err = p.Credentials.AddCredential(ctx, store.Credential{ID: id, Account: i.Account, Name: i.Name, Role: strings.Join(RoleNames(i.Roles), ","), Hash: hash}, line)
+	if errors.Is(err, store.ErrExists) {
+		return problems.New("forbidden", "this invitation was already used; ask for a new one")
+	}
+	if err != nil || before == nil {
+		return err
+	}
+	return p.RemoveMember(ctx, i.Account, before.ID, who)
+}
+
+// passwordSignIn signs in a member. Unknown names and wrong passwords have the same response.
+func (p *Sessions) passwordSignIn(w http.ResponseWriter, r *http.Request) {
+	if p.origins.Check(r) != nil {
+		p.rejectSignIn(w, r, problems.New("forbidden", "cross-origin request"))
+		return
+	}
+	name, password, back := r.PostFormValue("name"), r.PostFormValue("password"), localPath(r.PostFormValue("return"))
+	if !p.guesses.allow(name, p.now()) {
+		limited := problems.New("rate_limited", "there were too many attempts to sign in as this person; wait a minute")
+		limited.RetryAfter = guessInterval
+		p.rejectSignIn(w, r, limited)
+		return
+	}
+	who, err := p.checkPassword(r.Context(), name, password)
+	if errors.Is(err, ErrUnauthenticated) {
+		p.hooks.Rejected("unauthenticated")
+		wrong := pageSignIn(name, back, "The name or the password is wrong.")
+		wrong.Status = http.StatusUnauthorized
+		p.writePage(w, wrong)
+		return
+	}
+	if err != nil {
+		p.rejectSignIn(w, r, err)
+		return
+	}
+	p.startSession(w, r, who, rand.Text(), back)
+}
+
+func (p *Sessions) checkPassword(ctx context.Context, name, password string) (Principal, error) {
+	var hash []byte
+	found, _, err := p.findMember(ctx, name)
+	if err != nil {
+		return Principal{}, err
+	}
+	if found != nil {
+		hash = found.Hash
+	}
+	if len(password) > maxPassword {
+		password = "" // no member has an empty one
+	}
+	if !p.guesses.acquire(ctx) {
+		return Principal{}, ctx.Err()
+	}
+	defer p.guesses.release()
+	if !isPassword(hash, password) {
+		return Principal{}, ErrUnauthenticated
+	}
+	who := invitation{Account: found.Account, Name: found.Name, Roles: rolesOf(found.Role)}.principal()
+	who.Auth.At = p.now().Truncate(time.Second)
+	return who, nil
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/server/authn"
+)
+
+type inviteInput struct{ Body api.Invite }
+
+type memberInput struct {
+	ID string `path:"id" maxLength:"512"`
+}
+
+func (s *Server) registerMembers() {
+	invite := operation("invite", http.MethodPost, api.Prefix+"/invitations", "Invite a person to sign in with a password", authn.RoleAdmin)
+	invite.Description = "The link lets one person choose a password, once. An invitation for a member replaces the password."
+	huma.Register(s.api, invite, s.invite)
+	huma.Register(s.api, operation("list-members", http.MethodGet, api.Prefix+"/members", "List the people who sign in with a password", authn.RoleAdmin), s.members)
+	remove := operation("remove-member", http.MethodDelete, api.Prefix+"/members/{id}", "Remove a member and end their sessions", authn.RoleAdmin)
+	remove.DefaultStatus = http.StatusNoContent
+	huma.Register(s.api, remove, s.removeMember)
+}
+
+// membership returns the members' sessions, or a problem if people sign in otherwise.
+func (s *Server) membership() (*authn.Sessions, error) {
+	if s.sessions == nil || !s.sessions.HasMembers() {
+		return nil, problem("not_found", "this server has no members: people sign in at an identity provider, or not at all")
+	}
+	return s.sessions, nil
+}
+
+func (s *Server) invite(ctx context.Context, in *inviteInput) (*struct{ Body api.Invitation }, error) {
+	sessions, err := s.membership()
+	if err != nil {
+		return nil, err
+	}
+	roles := []authn.Role{authn.RoleApprover}
+	if len(in.Body.Roles) > 0 {
+		roles = nil
+		for _, name := range in.Body.Roles {
+			roles = append(roles, authn.Role(name))
+		}
+	}
+	path, until, err := sessions.Invite(ctx, principalOf(ctx).Account, in.Body.Name, roles)
+	if errors.Is(err, authn.ErrNameTaken) {
+		return nil, problem("bad_request", "the name is taken; choose another one")
+	}
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &struct{ Body api.Invitation }{api.Invitation{Path: path, Until: until}}, nil
+}
+
+func (s *Server) members(ctx context.Context, _ *struct{}) (*struct{ Body api.Page[api.Member] }, error) {
+	sessions, err := s.membership()
+	if err != nil {
+		return nil, err
+	}
+	list, err := sessions.Members(ctx, principalOf(ctx).Account)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	page := api.Page[api.Member]{Items: make([]api.Member, 0, len(list))}
+	for _, m := range list {
+		page.Items = append(page.Items, api.Member{ID: m.ID, Name: m.Name, Roles: authn.RoleNames(m.Roles), CreatedAt: m.Created})
+	}
+	return &struct{ Body api.Page[api.Member] }{page}, nil
+}
+
+func (s *Server) removeMember(ctx context.Context, in *memberInput) (*struct{}, error) {
+	me := principalOf(ctx)
+	sessions, err := s.membership()
+	if err != nil {
+		return nil, err
+	}
+	if err := sessions.RemoveMember(ctx, me.Account, in.ID, me); err != nil {
+		return nil, problemOf(err)
+	}
+	return nil, nil
+}

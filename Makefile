@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help demo demo-terminal check test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis need-node need-langgraph need-oidc
+.PHONY: help demo demo-terminal check test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis need-node need-langgraph need-oidc need-chromium
 
 # Empty to test without the race detector, which needs a C compiler. SQLite, which is C that was translated to Go, is left out: it keeps its memory
 # where the detector does not look, and watching it takes two thirds of the time of all tests.
@@ -61,7 +61,7 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 # would run all of it. Vetted by lint, with everything that go test would look at, and more; lint looks at what is going to be tested, so that this
 # is compiled once. What is tested gets the memory settings of those who run it. The thousands of schedules of crashpoint, one call at a time, and the
 # benchmark program run without the detector.
-test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then every test of every module with the race detector
+test: need-go need-cc need-pg need-redis need-node need-chromium ## what CI runs: lint, then every test of every module with the race detector
 	@make -s need-langgraph need-oidc & peers=$$!; \
 	make -s lint LINTFLAGS='$(RACE)' || { kill $$peers; exit 1; }; \
 	wait $$peers || exit 1; \
@@ -197,4 +197,17 @@ need-oidc: need-node
 	@cd internal/oidcinterop/provider || exit 1; \
 	if [ -e node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then exit 0; fi; \
 	echo "installing node-oidc-provider for the tests of signing in"; \
+	npm ci --ignore-scripts --no-audit --no-fund
+
+# The pages are tested in Chromium, with the fonts of the pictures in docs/img, and with the accessibility checker axe-core.
+need-chromium: need-node
+	@missing=; command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null || missing=chromium-headless-shell; \
+	for font in inter jetbrains-mono; do [ -d /usr/share/doc/fonts-$$font ] || missing="$$missing fonts-$$font"; done; \
+	if [ -n "$$missing" ] && command -v apt-get >/dev/null; then \
+		echo "installing $$missing for the tests of the pages"; \
+		if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
+		$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing || exit 1; \
+	fi; \
+	cd web/browsertest/axe || exit 1; \
+	if [ -e node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then exit 0; fi; \
 	npm ci --ignore-scripts --no-audit --no-fund

@@ -23,6 +23,8 @@ type requestData struct {
 	Element     string
 	ElementData template.JS
 	Drawing     template.HTML
+	// Viewing names the other people who look at the request.
+	Viewing string
 	// Back leads to the list that the request was opened from.
 	Back string
 }
@@ -79,6 +81,15 @@ func (s *Site) requestData(v *visit, r api.Request) (*requestData, error) {
 		return nil, err
 	}
 	d := &requestData{requestModel: m}
+	if m.Activity != nil {
+		var others []string
+		for _, viewer := range m.Activity.Viewers {
+			if viewer.By != v.Me.Principal {
+				others = append(others, viewer.By)
+			}
+		}
+		d.Viewing = strings.Join(others, ", ")
+	}
 	d.Buttons, d.More = s.buttons(v, m)
 	d.Then = consequences(v, m)
 	if m.view.Element != "" {

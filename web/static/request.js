@@ -2,7 +2,7 @@
 import { announce, refreshTimes } from "./app.js";
 
 /** Keeps everything except what is unsafe: the server has escaped all text of agents. */
-const keepForms = { sanitizer: { removeElements: [], removeAttributes: [], dataAttributes: true } };
+const keepForms = { sanitizer: { removeElements: [], removeAttributes: [] } };
 
 /** Puts markup of this server into an element; false if the browser cannot do that safely. */
 export function putHTML(el, text) {

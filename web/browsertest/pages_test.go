@@ -1,0 +1,114 @@
+package browsertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/app/sample"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider/inproc"
+)
+
+type refund struct {
+	Order   int         `json:"order"`
+	Payment json.Number `json:"payment"`
+	Amount  string      `json:"amount"`
+	Note    string      `json:"note,omitempty"`
+}
+
+func graphs(t *testing.T) []inproc.Graph {
+	t.Helper()
+	all, err := sample.Graphs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := graph.New[refund]("test-refund")
+	g.Node("pay", func(ctx context.Context, r refund) (refund, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[refund]{Name: "refund", Args: r, Summary: "The parcel arrived damaged; the customer sent two photos."})
+		if err != nil {
+			return r, err
+		}
+		return fermata.Effect(ctx, yes, func(_ context.Context, r refund, _ string) (refund, error) { return r, nil })
+	})
+	g.Edge(graph.Start, "pay")
+	g.Edge("pay", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(all, inproc.Flow(flow, inproc.FlowConfig[refund]{}))
+}
+
+const flagged = `{"order":17,"payment":9007199254740993,"amount":"120.00","note":"customer says \u202e damaged"}`
+
+// Each main page in light and dark, on a desk and on a phone.
+func TestPages_AreAccessible(t *testing.T) {
+	s := openServer(t)
+	id := ask(t, s, "inproc:test-refund", "refund-17", flagged)
+	var like string
+	for i := range 4 {
+		like = ask(t, s, "inproc:test-refund", fmt.Sprintf("refund-%d", i), fmt.Sprintf(`{"order":%d,"payment":%d,"amount":"2%d.00"}`, 100+i, 500+i, i))
+	}
+	review := ask(t, s, "inproc:content-review", "article-tea", `{"topic":"tea"}`)
+	for _, window := range []struct {
+		name string
+		size size
+	}{{"desk", desk}, {"phone", phone}} {
+		t.Run(window.name, func(t *testing.T) {
+			b := openTab(t, s, "ann", window.size)
+			for _, p := range []struct{ name, path string }{
+				{"inbox", "/inbox?id=" + id}, {"list", "/inbox"}, {"request", "/requests/" + id}, {"review", "/requests/" + review}, {"approve", "/requests/" + id + "/approve"},
+				{"edit", "/requests/" + id + "/edit"}, {"reject", "/requests/" + id + "/reject"}, {"batch", "/batch?like=" + like}, {"missing", "/nowhere"},
+			} {
+				b.open(p.path)
+				for _, colours := range []string{"light", "dark"} {
+					b.do(scheme(colours))
+					b.check(p.name + "-" + colours)
+				}
+			}
+		})
+	}
+}
+
+func TestInbox_DecideByKeyboard(t *testing.T) {
+	s := openServer(t)
+	ask(t, s, "inproc:test-refund", "refund-17", flagged)
+	b := openTab(t, s, "ann", desk)
+	b.waitText("refund")
+	b.do(chromedp.KeyEvent("a"), chromedp.WaitVisible("dialog.actiondialog form"))
+	b.check("dialog")
+	b.do(chromedp.KeyEvent(" ")) // the focus is on the checkbox of the flagged value
+	b.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(2)))
+	b.waitText("Approved.")
+	b.waitText("Nothing is waiting for you")
+}
+
+func TestInbox_WorksWithoutScripts(t *testing.T) {
+	s := openServer(t)
+	id := ask(t, s, "inproc:content-review", "article-tea", `{"topic":"tea"}`)
+	b := openTab(t, s, "ann", phone, noScript)
+	b.do(chromedp.Click(".row a"), chromedp.WaitVisible(".decide .btn.primary"), chromedp.Click(".decide .btn.primary"))
+	b.do(chromedp.WaitVisible("form.action"), chromedp.Click("form.action .btn.primary"), chromedp.WaitVisible(".toast"))
+	b.open("/requests/" + id)
+	b.do(chromedp.WaitVisible(".pill.ok"))
+}
+
+// Two people at once: a decision in one browser appears in the other, and so does a new request.
+func TestInbox_TwoPeopleAtOnce(t *testing.T) {
+	s := openServer(t)
+	id := ask(t, s, "inproc:content-review", "article-tea", `{"topic":"tea"}`)
+	ann, bob := openTab(t, s, "ann", desk), openTab(t, s, "bob", desk)
+	ann.open("/requests/" + id)
+	ann.waitText("bob is viewing")
+	ask(t, s, "inproc:content-review", "article-cocoa", `{"topic":"cocoa"}`)
+	bob.waitText("cocoa")
+	bob.open("/requests/" + id + "/respond")
+	bob.do(chromedp.Click(`input[name="s/action"]`), chromedp.Click("form.action .btn.primary"))
+	ann.waitText("Changed since you opened it")
+}

@@ -93,6 +93,11 @@ func (c *Client) Policy(ctx context.Context) (rules api.Policy, err error) {
 	return rules, c.call(ctx, request{path: "/policies"}, &rules)
 }
 
+// Routes returns the notification routes.
+func (c *Client) Routes(ctx context.Context) (routes json.RawMessage, err error) {
+	return routes, c.call(ctx, request{path: "/routes"}, &routes)
+}
+
 // ReplayPolicy evaluates past rulings with other rules, without executing anything. The result is
 // the JSON of a replay.Past, for programs that link that package.
 func (c *Client) ReplayPolicy(ctx context.Context, candidate api.ReplayPolicy) (past json.RawMessage, err error) {

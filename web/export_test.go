@@ -32,4 +32,4 @@ func (s *Site) StaticPath(name string) string {
 }
 
 // Policy is the content security policy.
-var Policy = strings.TrimSpace(policy)
+var Policy = strings.TrimSpace(contentPolicy)

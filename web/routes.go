@@ -37,17 +37,30 @@ var routes = []route{
 	{"POST /graphs/{id}/start", (*Site).startRun},
 
 	// policies.go
+	{"GET /policies", (*Site).policies},
+	{"POST /policies/explain", (*Site).explainPolicy},
+	{"POST /policies/replay", (*Site).replayPolicy},
+
 	// routes_page.go
+	{"GET /routes", (*Site).routesPage},
+
 	// grants.go
 	{"GET /grants", (*Site).grants},
 	{"POST /grants/{id}/revoke", (*Site).revokeGrant},
 
 	// audit.go
+	{"GET /audit", (*Site).audit},
+
 	// analytics.go
+	{"GET /analytics", (*Site).analyticsPage},
+
 	// deliveries.go
 	// me.go
+	{"GET /me", (*Site).me},
+
 	// admin.go
 	// docs.go
+	{"GET /docs", (*Site).docs},
 }
 
 // addRoutes adds pages, static files, and the API for all other paths.

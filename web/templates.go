@@ -50,20 +50,23 @@ func (s *Site) funcs() template.FuncMap {
 		"icon":   icon,
 		"idem":   idempotencyField,
 		// untrusted text; see the package documentation
-		"mark":     untrusted.Block,
-		"markLine": untrusted.Line,
-		"value":    s.jsonValue,
-		"initials": initials,
-		"runURL":   runURL,
-		"graphURL": graphURL,
-		"dict":     dict,
-		"short":    short,
-		"join":     strings.Join,
-		"add":      func(a, b int) int { return a + b },
-		"sub":      func(a, b int) int { return a - b },
-		"text":     textAt,
-		"list":     listAt,
-		"first":    firstText,
+		"mark":       untrusted.Block,
+		"markLine":   untrusted.Line,
+		"value":      s.jsonValue,
+		"initials":   initials,
+		"runURL":     runURL,
+		"graphURL":   graphURL,
+		"requestURL": requestURL,
+		"schemaName": schemaName,
+		"dict":       dict,
+		"short":      short,
+		"join":       strings.Join,
+		"add":        func(a, b int) int { return a + b },
+		"addf":       sum,
+		"sub":        func(a, b int) int { return a - b },
+		"text":       textAt,
+		"list":       listAt,
+		"first":      firstText,
 		// the lists of forms
 		"reasoncodes": func() []string { return []string{"wrong_arguments", "not_needed", "too_risky", "policy"} },
 		"spans":       func() []string { return []string{"1h", "4h", "1d", "3d", "7d"} },
@@ -103,6 +106,14 @@ func dict(pairs ...any) (map[string]any, error) {
 		m[name] = pairs[i+1]
 	}
 	return m, nil
+}
+
+// sum adds numbers.
+func sum(numbers ...float64) (total float64) {
+	for _, n := range numbers {
+		total += n
+	}
+	return total
 }
 
 // initials returns the first letters of a name, for its avatar.

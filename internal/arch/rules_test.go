@@ -88,7 +88,7 @@ var layers = []layer{
 
 	{"channel/...", may(".", "store", "executor", "desk", "internal/...", "channel/..."), "a channel renders requests and sends votes"},
 	{"web/internal/...", may("internal/..."), "rendering of untrusted text, independent of the API"},
-	{"web", may(".", "drawing", "analytics", "api", "client", "web/internal/...", "internal/..."), "the pages are an API client, so they cannot bypass the API"},
+	{"web", may(".", "drawing", "analytics", "api", "client", "desk", "policy", "policy/...", "web/internal/...", "internal/..."), "the pages are an API client, so they cannot bypass the API; of desk and policy they use the types of API responses"},
 	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another protocol for the same executor"},
 	{"server/internal/admission", may("internal/..."), "limits know accounts and connections, not the API"},
 	{"server/internal/problems", may("api"), "error responses, for all parts of the server"},

@@ -38,7 +38,7 @@ func eachLine(ctx context.Context, to *client.Client, after int64, use func(line
 			var record struct {
 				Seq int64 `json:"seq"`
 			}
-			// a changed record may be anything, but it must not repeat the page for ever
+			// a changed record may be anything, but it must not repeat the page endlessly
 			if err := json.Unmarshal(line, &record); err != nil || record.Seq <= after {
 				record.Seq = after + 1
 			}

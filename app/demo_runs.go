@@ -27,7 +27,7 @@ var demoStory = []demoRun{
 	{key: "article-tea", graph: "inproc:content-review", input: `{"topic":"tea"}`},
 	{key: "article-coffee", graph: "inproc:content-review", input: `{"topic":"coffee"}`, answers: []string{`{"action":"revise","feedback":"a picture"}`}},
 	{key: "article-cocoa", graph: "inproc:content-review", input: `{"topic":"cocoa"}`, answers: []string{`{"action":"approve"}`}},
-	{key: "article-mud", graph: "inproc:content-review", input: `{"topic":"mud"}`, answers: []string{`{"action":"reject","feedback":"nobody drinks it"}`}},
+	{key: "article-mud", graph: "inproc:content-review", input: `{"topic":"mud"}`, answers: []string{`{"action":"reject","feedback":"no reader drinks it"}`}},
 	{key: "article-milk", graph: "inproc:content-review", input: `{"topic":"milk"}`, cancelled: true},
 	{key: "drop-users", graph: "inproc:drop-table", input: `{"name":"users","rows":48213}`},
 	{key: "drop-sessions", graph: "inproc:drop-table", input: `{"name":"sessions","rows":7}`, answers: []string{`{"verb":"approve"}`}},

@@ -30,7 +30,7 @@ const (
 	maxPlanned = 50
 )
 
-// routesPage shows who is notified when.
+// routesPage shows the notices of each route and their times.
 func (s *Site) routesPage(v *visit) (response, error) {
 	raw, err := v.api.Routes(v.ctx())
 	if err != nil {

@@ -38,7 +38,7 @@ func TestRun_ShowsDrawingAndOpenRequest(t *testing.T) {
 	start(t, s, "article/tea", "inproc:content-review", `{"topic":"tea"}`)
 	b := s.SignIn("ann")
 	want(t, b.Get("/runs/article%2Ftea"), http.StatusOK, "<svg", "human_review", `href="/requests/int_`, "Cancel run")
-	want(t, b.Get("/runs/nobody"), http.StatusNotFound)
+	want(t, b.Get("/runs/unknown"), http.StatusNotFound)
 }
 
 func TestRun_CancelAndResult(t *testing.T) {

@@ -163,7 +163,7 @@ var coreTexts = translation{
 	"run.attempts.one":   "%d attempt",
 	"run.attempts.other": "%d attempts",
 	"run.why.failed":     "The run failed.",
-	"run.why.expired":    "The run ended because nobody decided in time.",
+	"run.why.expired":    "The run ended because its request was not decided in time.",
 	"run.why.cancelled":  "The run was cancelled.",
 	"run.why.superseded": "A newer run has taken its place.",
 	"run.why.parked":     "The run is parked.",

@@ -69,6 +69,8 @@ type ApprovalRequest struct {
 	// approval; it is set if the approver is asked again because the target has changed.
 	Target         json.RawMessage `json:"target,omitempty"`
 	PreviousTarget json.RawMessage `json:"before,omitempty"`
+	// Voided says why an earlier approval is void, if the approver is asked again for that reason.
+	Voided string `json:"voided,omitempty"`
 }
 
 // Approved is the proof that an action may be performed, with the approved arguments. [Effect]
@@ -86,6 +88,8 @@ type Approved[T any] struct {
 	by              string
 	policyDigest    string // digest of the policy that decided, if one did
 	requestedDigest string // digest of the arguments that the program requested
+	conditions      Conditions
+	askAgain        func(ctx context.Context, reason string) error // set if a person approved
 }
 
 // Args returns the approved arguments. They may have been edited.
@@ -100,6 +104,9 @@ func (a Approved[T]) Edited() bool { return a.digest != a.requestedDigest }
 // By returns who approved: a person, "" if the decision names no person, or "policy" followed by
 // the name of the rule.
 func (a Approved[T]) By() string { return a.by }
+
+// Conditions returns the conditions of the approval. [Effect] checks them.
+func (a Approved[T]) Conditions() Conditions { return a.conditions }
 
 // Approve evaluates the run's policy for the action and asks a person if the policy requires it.
 // The interrupt is of kind [Approval] with an [ApprovalRequest]; its answer is a [Decision]. Like
@@ -209,38 +216,54 @@ func (a Approved[T]) evaluatePolicy(ctx context.Context, place *activation.Scope
 	return ruling, place.Record(ctx, entryRuling, data, activation.SaveWithNext)
 }
 
-// requestApproval asks a person and returns the approval or the rejection.
+// requestApproval asks a person and returns the approval or the rejection. It asks again, in a new
+// round, if the target of the action has changed or the conditions of the approval did not hold.
 func requestApproval[T any](ctx context.Context, place *activation.Scope, action Action[T], approved Approved[T], ruling Ruling) (Approved[T], error) {
-	if action.Target == nil {
-		return requestOnce(ctx, place, action, approved, ruling, targetState{})
-	}
-	var target targetState
+	var previous json.RawMessage // the target at the last approval
+	voided := ""                 // why the last approval is void
 	for round := 1; ; round++ {
-		now, err := checkTargetOnce(ctx, place, action, approved.args)
-		if err != nil {
-			return Approved[T]{}, err
-		}
-		target = targetState{current: now, previous: target.current}
-		decided, err := requestOnce(ctx, place, action, approved, ruling, target)
+		decided, target, err := requestRound(ctx, place, action, approved, ruling, previous, voided)
 		if err != nil {
 			return decided, err
 		}
 		changed := place.Child(Segment{Type: "drift", ID: strconv.Itoa(round)}.String())
+		decided.askAgain = func(ctx context.Context, reason string) error {
+			if err := recordVoid(ctx, changed, reason); err != nil {
+				return err
+			}
+			_, _, err := requestRound(ctx, changed, action, decided, ruling, target, reason)
+			return err
+		}
+		if voided, err = voidReason(changed); err != nil {
+			return Approved[T]{}, err
+		}
 		//mutate:drifted-approval-unused
 		// a recorded change voids this approval, even if the target has changed back
-		if _, drifted := changed.Recorded(entryTarget); !drifted {
-			if decided.effectBegun() {
+		if _, drifted := changed.Recorded(entryTarget); !drifted && voided == "" {
+			if action.Target == nil || decided.effectBegun() {
 				return decided, nil // the change may be the result of the effect itself
 			}
-			if now, err = checkTarget(ctx, action, decided.args); err != nil {
+			now, err := checkTarget(ctx, action, decided.args)
+			if err != nil {
 				return Approved[T]{}, err
 			}
-			if bytes.Equal(now, target.current) {
+			if bytes.Equal(now, target) {
 				return decided, nil
 			}
 		}
-		approved, place = decided, changed
+		approved, place, previous = decided, changed, target
 	}
+}
+
+// requestRound asks once, and returns the decision and the target that was shown.
+func requestRound[T any](ctx context.Context, place *activation.Scope, action Action[T], approved Approved[T], ruling Ruling, previous json.RawMessage, voided string) (decided Approved[T], target json.RawMessage, err error) {
+	if action.Target != nil {
+		if target, err = checkTargetOnce(ctx, place, action, approved.args); err != nil {
+			return decided, nil, err
+		}
+	}
+	decided, err = requestOnce(ctx, place, action, approved, ruling, targetState{current: target, previous: previous}, voided)
+	return decided, target, err
 }
 
 // targetState is the state of an action's target: the current one, and the one at the last
@@ -300,11 +323,11 @@ func (a Approved[T]) effectBegun() bool {
 }
 
 // requestOnce asks for approval of the action with the given target state.
-func requestOnce[T any](ctx context.Context, place *activation.Scope, action Action[T], approved Approved[T], ruling Ruling, target targetState) (Approved[T], error) {
+func requestOnce[T any](ctx context.Context, place *activation.Scope, action Action[T], approved Approved[T], ruling Ruling, target targetState, voided string) (Approved[T], error) {
 	var zero Approved[T]
 	question := ApprovalRequest{
 		Action: approved.action, Summary: action.Summary, Args: approved.raw, ArgsSchema: action.ArgsSchema, Fixed: action.Fixed && !(action.EditableByPolicy && ruling.Editable), Digest: approved.digest,
-		Rule: ruling.Rule, Reason: ruling.Reason, Target: target.current, PreviousTarget: target.previous,
+		Rule: ruling.Rule, Reason: ruling.Reason, Target: target.current, PreviousTarget: target.previous, Voided: voided,
 	}
 	if question.ArgsSchema == nil && !question.Fixed {
 		question.ArgsSchema = schema.TextFor[T]()
@@ -322,9 +345,12 @@ func requestOnce[T any](ctx context.Context, place *activation.Scope, action Act
 	if err != nil {
 		return zero, err
 	}
-	approved.by, approved.interruptID = decision.By, id
+	approved.by, approved.interruptID, approved.conditions = decision.By, id, decision.Conditions
 	switch decision.Verb {
 	case VerbApprove:
+		if decision.Conditions.OnlyIf != "" && place.Host.Ledger() == nil {
+			return zero, place.Refuse(id, errOnlyIf)
+		}
 		if decision.Args == nil {
 			return approved, nil
 		}
@@ -395,6 +421,8 @@ type Decision struct {
 	// Codes are machine-readable reasons for a rejection, for example "too_expensive", or for
 	// edited arguments.
 	Codes []string `json:"codes,omitempty"`
+	// Conditions limit an approval.
+	Conditions Conditions `json:"conditions,omitzero"`
 	// By, At, Auth and Rule say who decided, when, how they were authenticated, and by which rule.
 	// The runtime writes them: see [Attestation].
 	By   string    `json:"by,omitempty" attest:"by"`
@@ -426,8 +454,12 @@ const (
 	maxCodeBytes = 100 // bytes
 )
 
-// ValidateFor checks edited arguments against the schema of the action, and the codes.
+// ValidateFor checks edited arguments against the schema of the action, the codes, and that only an
+// approval has conditions.
 func (d Decision) ValidateFor(question ApprovalRequest) error {
+	if err := d.Conditions.check(d.Verb); err != nil {
+		return err
+	}
 	if edits := d.Verb == VerbApprove && d.Args != nil; len(d.Codes) > 0 && d.Verb != VerbReject && !edits {
 		return fmt.Errorf("codes are allowed only with %q and with edited arguments, not with %q", VerbReject, d.Verb)
 	}

@@ -132,4 +132,5 @@ const (
 	entryRuling = "ruling" // the ruling of the policy
 	entryTarget = "target" // the state of an action's target
 	entryEffect = "effect" // an intent, later with its receipt
+	entryVoid   = "void"   // why the approval before is void
 )

@@ -172,6 +172,9 @@ type effectEntry struct {
 	// LedgerPending reports that writing the end to the ledger failed. The next execution that
 	// reads the entry writes it.
 	LedgerPending bool `json:"untold,omitempty"`
+	// Repeats reports that an earlier attempt may have performed the effect. The conditions of the
+	// approval held when that began.
+	Repeats bool `json:"repeats,omitempty"`
 }
 
 type effect[T, R any] struct {
@@ -199,7 +202,7 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	}
 	switch {
 	case entry == nil:
-		return e.begin(ctx, 1)
+		return e.begin(ctx, 1, false)
 	case entry.Digest != e.approved.digest:
 		return zero, fmt.Errorf("%w: %s was begun with different arguments", ErrNotApproved, e.approved.action)
 	}
@@ -217,7 +220,7 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	case entry.State == effectStarted && e.ledger() != nil:
 		return e.continueFromLedger(ctx, entry)
 	case entry.State == effectNotCalled || entry.NotDone || e.repeatable(entry): //mutate:doubt-not-repeated
-		return e.begin(ctx, entry.Attempt+1)
+		return e.begin(ctx, entry.Attempt+1, entry.Repeats || entry.State != effectNotCalled && !entry.NotDone)
 	}
 	return e.resolveInDoubt(ctx, entry, nil)
 }
@@ -235,6 +238,9 @@ func (e *effect[T, R]) intent(entry *effectEntry) Intent {
 		intent.InterruptID = a.id
 		intent.Allowed = &AllowedAction{Address: a.address, By: a.by, PolicyDigest: a.policyDigest, Request: ApprovalRequest{Action: a.action, Args: a.raw, Digest: a.digest}}
 	}
+	if !a.conditions.IsZero() && !entry.Repeats {
+		intent.Conditional = &ConditionalAction{Conditions: a.conditions, Address: a.address, Args: a.raw}
+	}
 	return intent
 }
 
@@ -242,7 +248,7 @@ func (e *effect[T, R]) intent(entry *effectEntry) Intent {
 // begun, it has ended, or it is in doubt.
 func (e *effect[T, R]) continueFromLedger(ctx context.Context, entry *effectEntry) (R, error) {
 	var zero R
-	line, begun, err := e.ledger().Begin(ctx, e.intent(entry))
+	line, begun, err := e.beginInLedger(ctx, entry)
 	switch {
 	case err != nil:
 		return zero, err
@@ -252,7 +258,7 @@ func (e *effect[T, R]) continueFromLedger(ctx context.Context, entry *effectEntr
 	case line.State == EffectSucceeded:
 		return e.recordReceipt(ctx, entry, line.Receipt)
 	case e.repeatable(entry):
-		return e.begin(ctx, entry.Attempt+1)
+		return e.begin(ctx, entry.Attempt+1, true)
 	}
 	return e.resolveInDoubt(ctx, entry, nil)
 }
@@ -285,27 +291,39 @@ func (e *effect[T, R]) loadEntry() (*effectEntry, error) {
 	return entry, nil
 }
 
+// beginInLedger records the start of the effect in the ledger. If the approval is void, it returns
+// the error to wait with.
+func (e *effect[T, R]) beginInLedger(ctx context.Context, entry *effectEntry) (LedgerEntry, bool, error) {
+	line, begun, err := LedgerEntry{}, true, e.checkUntil(entry)
+	if ledger := e.ledger(); ledger != nil {
+		line, begun, err = ledger.Begin(ctx, e.intent(entry))
+	}
+	if void, ok := errors.AsType[*VoidApprovalError](err); ok {
+		err = e.askAgain(ctx, entry, void)
+	}
+	return line, begun, err
+}
+
 // begin records the start of the effect in the journal, and then in the ledger if there is one.
-func (e *effect[T, R]) begin(ctx context.Context, try int) (R, error) {
+// repeats reports that an earlier attempt may have performed it.
+func (e *effect[T, R]) begin(ctx context.Context, try int, repeats bool) (R, error) {
 	var zero R
 	entry := &effectEntry{
 		State: effectStarted, Digest: e.approved.digest, NodeAttempt: e.place.Attempt, Attempt: try,
 		Key:     ident.Derive("eff", e.place.Host.Run(), e.place.Path(), e.approved.digest),
-		Started: e.place.Host.Time().UTC(), Idempotent: e.config.idempotent, Fenced: e.config.fenced,
+		Started: e.place.Host.Time().UTC(), Idempotent: e.config.idempotent, Fenced: e.config.fenced, Repeats: repeats,
 	}
 	if err := e.saveEntry(ctx, *entry); err != nil { //mutate:intent-saved-first
 		return zero, err
 	}
-	if ledger := e.ledger(); ledger != nil {
-		line, begun, err := ledger.Begin(ctx, e.intent(entry))
-		switch {
-		case err != nil:
-			return zero, err
-		case !begun && line.State == EffectSucceeded:
-			return e.recordReceipt(ctx, entry, line.Receipt)
-		case !begun && !e.config.idempotent:
-			return e.resolveInDoubt(ctx, entry, nil)
-		}
+	line, begun, err := e.beginInLedger(ctx, entry)
+	switch {
+	case err != nil:
+		return zero, err
+	case !begun && line.State == EffectSucceeded:
+		return e.recordReceipt(ctx, entry, line.Receipt)
+	case !begun && !e.config.idempotent:
+		return e.resolveInDoubt(ctx, entry, nil)
 	}
 	return e.dispatch(ctx, entry)
 }
@@ -394,7 +412,7 @@ func (e *effect[T, R]) resolveInDoubt(ctx context.Context, entry *effectEntry, f
 		return zero, err
 	}
 	if !resolution.Happened {
-		return e.begin(ctx, entry.Attempt+1) //mutate:doubt-decision-per-attempt
+		return e.begin(ctx, entry.Attempt+1, false) //mutate:doubt-decision-per-attempt
 	}
 	result, err := e.decodeReceipt(resolution.Receipt)
 	if err != nil {

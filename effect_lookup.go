@@ -103,7 +103,7 @@ func (e *effect[T, R]) resolveByLookup(ctx context.Context, entry *effectEntry, 
 		if again != nil {
 			return result, true, again
 		}
-		result, err = e.begin(ctx, entry.Attempt+1)
+		result, err = e.begin(ctx, entry.Attempt+1, false)
 		return result, true, err
 	case lookupUnknown:
 	}

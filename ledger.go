@@ -10,7 +10,9 @@ import (
 // [Effect] uses the ledger that the caller of the run provides, if any.
 type Ledger interface {
 	// Begin records that an effect is about to happen. If it was begun before, begun is false and
-	// the entry describes its state. After any error the effect must not happen now.
+	// the entry describes its state. After any error the effect must not happen now. If it was not
+	// begun before and the conditions of its approval do not hold, the error is a
+	// [*VoidApprovalError].
 	Begin(ctx context.Context, intent Intent) (line LedgerEntry, begun bool, err error)
 
 	// End records how the effect ended. It must succeed for the process that performed the effect,
@@ -31,6 +33,9 @@ type Intent struct {
 	// Allowed is set if a policy allowed the action without asking a person. InterruptID then does
 	// not name an interrupt.
 	Allowed *AllowedAction
+	// Conditional is set if the approval has conditions that must hold now. An effect in doubt that
+	// is repeated began while they held.
+	Conditional *ConditionalAction
 }
 
 // AllowedAction is an action that a policy allowed, in the form of an approval request.

@@ -94,10 +94,15 @@ type (
 		Edited   Digest `json:"edited,omitzero"`
 		Approved Digest `json:"approved,omitzero"`
 		// Codes are the machine-readable reasons for a rejection or an edit.
-		Codes  []string `json:"codes,omitempty"`
-		Answer Digest   `json:"answer,omitzero"`
-		Reason Digest   `json:"reason,omitzero"`
-		Shown  Shown    `json:"shown"`
+		Codes []string `json:"codes,omitempty"`
+		// Conditions are those of this vote. ApprovedConditions are those of all votes together,
+		// if this vote approved the action.
+		Conditions         Conditions `json:"conditions,omitzero"`
+		ApprovedConditions Conditions `json:"approvedConditions,omitzero"`
+
+		Answer Digest `json:"answer,omitzero"`
+		Reason Digest `json:"reason,omitzero"`
+		Shown  Shown  `json:"shown"`
 		// Groups are the groups for which the vote counts. The actor was a member at that time.
 		Groups   []string `json:"groups,omitempty"`
 		Quorum   Quorum   `json:"quorum,omitzero"`
@@ -365,6 +370,12 @@ func (v Verb) valid() error {
 // Approves reports whether the verb lets an action run.
 func (v Verb) Approves() bool { return v == VerbApprove || v == VerbApproveWithEdits }
 
+// Conditions limit an approval.
+type Conditions struct {
+	Until  Timestamp `json:"until,omitzero"`
+	OnlyIf Digest    `json:"onlyIf,omitzero"` // of the CEL expression
+}
+
 // Refusal is the reason for a refused vote or command.
 type Refusal string
 
@@ -389,13 +400,15 @@ const (
 	RefusedNoRole         Refusal = "no_role" // no role for this operation
 	// the answer names another person or group than the caller
 	RefusedIdentity Refusal = "identity_mismatch"
+	// the conditions of an approval are invalid or do not hold
+	RefusedConditions Refusal = "invalid_conditions"
 	// not possible now, for example claimed by another person or past the cap
 	RefusedNotPossible Refusal = "not_possible"
 )
 
 func (r Refusal) valid() error {
 	return oneOf(r, RefusedAlreadyDecided, RefusedExpired, RefusedSuperseded, RefusedDigestMismatch, RefusedNotFound, RefusedNotAllowed, RefusedOwnRequest, RefusedWeakAuth, RefusedNotLinked, RefusedBadAnswer,
-		RefusedBadSignature, RefusedReplayed, RefusedResumeReused, RefusedVerbNotAllowed, RefusedAlreadyVoted, RefusedByPolicy, RefusedNoRole, RefusedIdentity, RefusedNotPossible)
+		RefusedBadSignature, RefusedReplayed, RefusedResumeReused, RefusedVerbNotAllowed, RefusedAlreadyVoted, RefusedByPolicy, RefusedNoRole, RefusedIdentity, RefusedConditions, RefusedNotPossible)
 }
 
 // EffectState is the state of an effect.

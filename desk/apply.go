@@ -18,10 +18,14 @@ type Env struct {
 	Now time.Time
 	// Directory knows the current group members.
 	Directory Directory
-	// Args are the requested arguments. Only [ApproveEdited] needs them.
+	// Args are the requested arguments. Edits and conditions of approvals need them.
 	Args json.RawMessage
 	// Policy returns what edited arguments require. Nil requires nothing more.
 	Policy EditPolicy
+	// CheckCondition returns why the condition onlyIf of an approval does not hold now for these
+	// arguments, or nil. Without it no approval may have one. An error that wraps
+	// [ErrPolicyUnavailable] refuses the command.
+	CheckCondition func(onlyIf string, args json.RawMessage) error
 	// PriorApprovers currently approve another action of the same run, in addition to those in
 	// [Subject]. They are not stored, because an approval can be withdrawn.
 	PriorApprovers []string

@@ -3,6 +3,8 @@ package desk
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/fermata-go/fermata"
 )
 
 // Command is a command on a request: one of the types below.
@@ -105,7 +107,11 @@ type View struct {
 }
 
 // Approve approves the current action.
-type Approve struct{ From }
+type Approve struct {
+	From
+	// Conditions limit the approval. With several votes, all of them must hold.
+	Conditions fermata.Conditions
+}
 
 // ApproveEdited approves the action with other arguments. The edit replaces the requested arguments
 // and voids all votes. The policy is evaluated again and may require more people.
@@ -114,6 +120,8 @@ type ApproveEdited struct {
 	Args json.RawMessage
 	// Codes are the reasons for the edit, for programs. A requirement can ask for them.
 	Codes []string
+	// Conditions are as in [Approve].
+	Conditions fermata.Conditions
 }
 
 // Reject rejects the action.

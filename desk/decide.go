@@ -13,7 +13,11 @@ import (
 )
 
 func (a Approve) apply(d *update) error {
-	return d.recordVote(Vote{Verb: VerbApprove, Choice: d.r.ActionDigest()}, "approved")
+	a.Conditions.Until = a.Conditions.Until.UTC().Round(0)
+	if err := d.checkConditions(a.Conditions); err != nil {
+		return err
+	}
+	return d.recordVote(Vote{Verb: VerbApprove, Choice: d.r.ActionDigest(), Conditions: a.Conditions}, "approved"+conditionsText(a.Conditions))
 }
 
 func (a Reject) apply(d *update) error {
@@ -142,7 +146,7 @@ func (d *update) seenDigest() string {
 // sameAs reports whether both votes are equal.
 func (v Vote) sameAs(w Vote) bool {
 	return v.Verb == w.Verb && v.Choice == w.Choice && slices.Equal(v.Codes, w.Codes) && v.Reason == w.Reason && v.Retry == w.Retry &&
-		string(v.Value) == string(w.Value) && v.Auth == w.Auth && v.Stage == w.Stage
+		string(v.Value) == string(w.Value) && v.Auth == w.Auth && v.Stage == w.Stage && v.Conditions == w.Conditions
 }
 
 // decideIfEnough closes the request if the votes for one choice suffice. It checks every voter
@@ -156,7 +160,7 @@ func (d *update) decideIfEnough(v Vote) error {
 	case v.Verb == VerbReject && len(t.by) >= max(1, d.r.Requirement.Denials):
 		d.conclude(Decision{Outcome: OutcomeRejected, By: t.by, Codes: v.Codes, Reason: v.Reason, Retry: v.Retry})
 	case v.Verb == VerbApprove && t.Met():
-		f := Decision{Outcome: OutcomeApproved, By: t.by, Digest: d.r.ActionDigest()}
+		f := Decision{Outcome: OutcomeApproved, By: t.by, Digest: d.r.ActionDigest(), Conditions: d.r.conditionsOf(t.by)}
 		if d.r.Edit != nil {
 			f.Args, f.Codes = d.r.Edit.Args, d.r.Edit.Codes
 		}
@@ -176,7 +180,7 @@ func (a ApproveEdited) apply(d *update) error {
 		if err := d.checkEligible(a.Actor.ID, VerbApprove); err != nil {
 			return err
 		}
-		return Approve{a.From}.apply(d)
+		return Approve{a.From, a.Conditions}.apply(d)
 	}
 	need, err := d.requirementFor(edit)
 	if err == nil {
@@ -186,7 +190,7 @@ func (a ApproveEdited) apply(d *update) error {
 		return err
 	}
 	edit.Codes = slices.Clone(a.Codes)
-	return d.applyEdit(edit, need)
+	return d.applyEdit(edit, need, a.Conditions)
 }
 
 // checkEdit validates edited arguments.
@@ -245,7 +249,7 @@ func (d *update) requirementFor(edit Edit) (Requirement, error) {
 }
 
 // applyEdit replaces the requested arguments. It voids earlier votes and notifies their voters.
-func (d *update) applyEdit(edit Edit, need Requirement) error {
+func (d *update) applyEdit(edit Edit, need Requirement, conditions fermata.Conditions) error {
 	before := d.r.Requirement
 	voided := d.r.Votes
 	text := "edited " + strings.Join(edit.Fields, ", ")
@@ -273,8 +277,8 @@ func (d *update) applyEdit(edit Edit, need Requirement) error {
 	}
 	switch {
 	case err == nil:
-		err = (Approve{}).apply(d)
-	case errors.Is(err, ErrExcluded), errors.Is(err, ErrEarlierStage):
+		err = Approve{Conditions: conditions}.apply(d)
+	case conditions.IsZero() && (errors.Is(err, ErrExcluded) || errors.Is(err, ErrEarlierStage)):
 		err = nil // the edit stays, and others approve it
 	}
 	if err != nil || d.r.State != StateOpen {

@@ -28,6 +28,7 @@ var (
 	ErrTooMany              = errors.New("too many entries")
 	ErrInvalidValue         = errors.New("invalid value")
 	ErrInvalidEdit          = errors.New("invalid edit of the arguments")
+	ErrInvalidConditions    = errors.New("the conditions of the approval are invalid or do not hold")
 	ErrForgedIdentity       = errors.New("the answer names another person or group than the caller")
 	ErrDenied               = errors.New("denied by the policy")
 	ErrChanged              = errors.New("request has changed since it was viewed")
@@ -46,7 +47,7 @@ var codes = []struct {
 	{ErrNotMember, "not_member"}, {ErrExcluded, "excluded"}, {ErrWeakAuth, "weak_auth"}, {ErrEarlierStage, "earlier_stage"}, {ErrNotAllowed, "not_allowed"},
 	{ErrNotPermitted, "not_yours"}, {ErrClaimed, "claimed"}, {ErrNotClaimed, "not_claimed"}, {ErrNoClarification, "no_question"},
 	{ErrNoStep, "no_step"}, {ErrInvalidTime, "bad_time"}, {ErrInvalidText, "bad_text"}, {ErrTooMany, "too_many"}, {ErrInvalidValue, "bad_value"},
-	{ErrInvalidEdit, "bad_edit"}, {ErrForgedIdentity, "identity_mismatch"}, {ErrDenied, "denied"}, {ErrChanged, "changed"}, {ErrInvalid, "invalid"}, {ErrKeyReused, "reused"},
+	{ErrInvalidEdit, "bad_edit"}, {ErrInvalidConditions, "invalid_conditions"}, {ErrForgedIdentity, "identity_mismatch"}, {ErrDenied, "denied"}, {ErrChanged, "changed"}, {ErrInvalid, "invalid"}, {ErrKeyReused, "reused"},
 	{ErrDirectoryUnavailable, "directory_down"}, {ErrPolicyUnavailable, "policy_down"},
 }
 

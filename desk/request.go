@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
@@ -178,6 +179,8 @@ type Vote struct {
 	Codes  []string `json:"codes,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 	Retry  bool     `json:"retry,omitempty"`
+	// Conditions limit an approval.
+	Conditions fermata.Conditions `json:"conditions,omitzero"`
 }
 
 // Note is a text with its author and time.
@@ -239,6 +242,8 @@ type Decision struct {
 	Codes  []string `json:"codes,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 	Retry  bool     `json:"retry,omitempty"`
+	// Conditions are those of all votes that approved.
+	Conditions fermata.Conditions `json:"conditions,omitzero"`
 }
 
 // Outcome is the final outcome of a request.

@@ -213,9 +213,14 @@ func (d *update) assign(in [][]bool) (result quorum.Result, open int) {
 // edit voids the votes.
 func (d *update) uncountedReason(v Vote) (string, error) {
 	err := d.checkEligible(v.By, v.Verb)
+	if err == nil {
+		err = d.checkConditions(v.Conditions)
+	}
 	switch Code(err) {
 	case "":
 		return "", err
+	case "invalid_conditions":
+		return "has conditions that no longer hold", nil
 	case "excluded":
 		return "is excluded by separation of duties", nil
 	case "not_member":

@@ -111,8 +111,13 @@ func stopped(ctx context.Context) error {
 
 // vars returns the variables of the expressions.
 func (s *Set) vars(in *Input, args, data any) (cel.Activation, error) {
+	return activationOf(in, args, data, s.zone)
+}
+
+// activationOf returns the variables of expressions. zone is the time zone if the input has none.
+func activationOf(in *Input, args, data any, zone string) (cel.Activation, error) {
 	return cel.PartialVars(map[string]any{
-		varRequest: in.request(), varArgs: args, varData: data, varNow: in.At, varHistory: historyVal{in: in}, varLocal: localTime(*in, s.zone),
+		varRequest: in.request(), varArgs: args, varData: data, varNow: in.At, varHistory: historyVal{in: in}, varLocal: localTime(*in, zone),
 	}, in.unknownPatterns()...)
 }
 

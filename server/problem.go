@@ -77,6 +77,9 @@ func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
+	if refused, ok := errors.AsType[*desk.RefusedError](err); ok && errors.Is(err, desk.ErrInvalidConditions) {
+		return problem("invalid_conditions", "%s", refused.Detail) // it has no argument values
+	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		p := problem("bad_answer", "the answer to %s does not match its schema", bad.ID)
 		p.Fields = []api.Field{redactAnswerError(bad.Err)}

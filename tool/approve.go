@@ -112,11 +112,11 @@ func (t *Tool) callApproved(ctx context.Context, args json.RawMessage) (Result, 
 }
 
 func (t *Tool) dispatch(ctx context.Context, approved fermata.Approved[json.RawMessage]) (Result, error) {
-	if t.retry == retryFreely { //mutate:tool-call-is-effect
+	if t.retry == retryFreely && approved.Conditions().IsZero() { //mutate:tool-call-is-effect
 		return t.run(ctx, approved.Args())
 	}
 	options := slices.Clone(t.target)
-	if t.retry == retryWithKey { //mutate:tool-repeatable-with-key
+	if t.retry != retryAskPerson { //mutate:tool-repeatable-with-key
 		options = append(options, fermata.Idempotent())
 	}
 	return fermata.Effect(ctx, approved, func(ctx context.Context, args json.RawMessage, key string) (Result, error) {

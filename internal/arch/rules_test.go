@@ -69,7 +69,7 @@ var layers = []layer{
 	{"executor/internal/providers", may("executor/internal/errs", "provider", "store", "store/encrypted"), "finds providers"},
 	{"executor/internal/tracing", may(".", "executor/internal/docs", "executor/internal/ids", "store"), "spans"},
 	{"executor/internal/txn", may("audit", "executor/internal/docs", "store"), "the unit of work"},
-	{"executor/internal/auditrec", may("audit", "desk", "executor/internal/docs", "executor/internal/txn", "internal/...", "policy/..."), "audit lines of changes"},
+	{"executor/internal/auditrec", may(".", "audit", "desk", "executor/internal/docs", "executor/internal/txn", "internal/...", "policy/..."), "audit lines of changes"},
 	{"executor/internal/history", may(".", "desk", "executor/internal/docs", "executor/internal/ids", "internal/...", "store"), "what a run has asked"},
 	{"executor/internal/periodic", may("audit", "executor/internal/background", "executor/internal/docs", "executor/internal/errs", "store", "store/encrypted"), "periodic jobs know nothing of runs"},
 	{"executor/internal/govern", may(".", "audit", "desk", "executor/internal/auditrec", "executor/internal/docs", "executor/internal/errs", "executor/internal/history", "executor/internal/ids", "executor/internal/retry", "executor/internal/txn", "internal/...", "policy", "policy/...", "provider", "store", "store/encrypted"), "policy"},

@@ -59,6 +59,9 @@ func (w *outageDetector) Ledger() fermata.Ledger {
 
 func (w *outageDetector) Begin(ctx context.Context, intent fermata.Intent) (fermata.LedgerEntry, bool, error) {
 	line, begun, err := w.ledger.Begin(ctx, intent)
+	if void, ok := errors.AsType[*fermata.VoidApprovalError](err); ok {
+		return line, begun, void
+	}
 	return line, begun, w.record(err, store.ErrNotApproved)
 }
 

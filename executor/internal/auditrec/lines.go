@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/docs"
@@ -163,6 +164,7 @@ func voteLine(c *txn.Tx, change desk.Change, event desk.Event, verb audit.Verb) 
 	}
 	if decided.Settles {
 		decided.Approved = c.Digest(change.Decision.Digest)
+		decided.ApprovedConditions = auditConditions(c, change.Decision.Conditions)
 	}
 	if codes := event.Detail["codes"]; codes != "" && codes != docs.UnspecifiedReason {
 		decided.Codes = strings.Split(codes, ",")
@@ -171,6 +173,9 @@ func voteLine(c *txn.Tx, change desk.Change, event desk.Event, verb audit.Verb) 
 		lapsed := slices.ContainsFunc(doc.VoteProgress.Uncounted, func(l desk.UncountedVote) bool { return l.By == vote.By })
 		if vote.Verb == desk.VerbApprove && !lapsed {
 			decided.Quorum.Have = append(decided.Quorum.Have, vote.By)
+		}
+		if verb.Approves() && vote.By == event.By {
+			decided.Conditions = auditConditions(c, vote.Conditions)
 		}
 		if verb == audit.VerbRespond && vote.By == event.By {
 			answer, _ := strictjson.Canonical(vote.Value) // the desk took it, so it is JSON
@@ -186,6 +191,10 @@ func voteLine(c *txn.Tx, change desk.Change, event desk.Event, verb audit.Verb) 
 		}
 	}
 	return decided
+}
+
+func auditConditions(c *txn.Tx, limits fermata.Conditions) audit.Conditions {
+	return audit.Conditions{Until: audit.TimestampOf(limits.Until), OnlyIf: c.Digest(limits.OnlyIf)}
 }
 
 // shownLine returns what a person saw: the digest of the question, and the rendering if the event

@@ -36,9 +36,10 @@ func refusedVerb(request Request, refused *RefusedError) audit.Verb {
 	return ""
 }
 
-// asRefusedEdit reports whether an actor changed arguments that must not be changed. Other invalid
-// answers are mistakes and are not in the audit log.
+// asRefusedEdit reports whether an actor changed arguments that must not be changed, or set
+// conditions that do not hold: these say something about arguments that may be masked. Other
+// invalid answers are mistakes and are not in the audit log.
 func asRefusedEdit(err error) (*fermata.AnswerError, bool) {
 	bad, ok := errors.AsType[*fermata.AnswerError](err)
-	return bad, ok && errors.Is(bad.Err, desk.ErrInvalidEdit)
+	return bad, ok && (errors.Is(bad.Err, desk.ErrInvalidEdit) || errors.Is(bad.Err, desk.ErrInvalidConditions))
 }

@@ -179,6 +179,9 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 		}
 		env.Args = w.approval.Args
 		env.Policy, edit = session.EditPolicy(ctx, chargeKey, address, w.approval.Action)
+		env.CheckCondition = func(onlyIf string, args json.RawMessage) error {
+			return session.CheckCondition(ctx, address, w.approval.Action, args, onlyIf)
+		}
 	}
 	var err error
 	if env.PriorApprovers, err = dc.lockPriorApprovers(ctx, session, known, approvedHere, w.decision != nil && w.decision.Args != nil); err != nil {
@@ -290,9 +293,9 @@ func (w submission) toAct(request Request) desk.Command {
 		}
 		return act
 	case w.decision.Args != nil:
-		return desk.ApproveEdited{From: from, Args: w.decision.Args, Codes: w.decision.Codes}
+		return desk.ApproveEdited{From: from, Args: w.decision.Args, Codes: w.decision.Codes, Conditions: w.decision.Conditions}
 	}
-	return desk.Approve{From: from}
+	return desk.Approve{From: from, Conditions: w.decision.Conditions}
 }
 
 // toStoreAnswer returns the answer that the run gets when this vote settles its request.
@@ -307,6 +310,7 @@ func (dc *Decider) toStoreAnswer(w submission, decided desk.Request) (store.Answ
 	case desk.OutcomeApproved:
 		answer.Verdict, answer.ApprovedDigest = store.VerdictApprove, final.Digest
 		said.Verb, said.Args, said.Codes, said.Reason = fermata.VerbApprove, final.Args, final.Codes, w.decision.Reason
+		said.Conditions = final.Conditions
 		value, err = json.Marshal(said)
 	case desk.OutcomeRejected:
 		answer.Verdict, said.Verb = store.VerdictReject, fermata.VerbReject
@@ -334,7 +338,7 @@ func toRefusedError(i store.Interrupt, err error) error {
 	switch {
 	case errors.Is(err, desk.ErrDirectoryUnavailable), errors.Is(err, desk.ErrPolicyUnavailable):
 		return err // it could not be found out whether the vote counts
-	case errors.Is(err, desk.ErrInvalidEdit), errors.Is(err, desk.ErrInvalidValue), errors.Is(err, desk.ErrInvalidText):
+	case errors.Is(err, desk.ErrInvalidEdit), errors.Is(err, desk.ErrInvalidValue), errors.Is(err, desk.ErrInvalidText), errors.Is(err, desk.ErrInvalidConditions):
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: err}
 	case errors.Is(err, desk.ErrExpired):
 		refused.Result = store.ResultExpired

@@ -46,6 +46,9 @@ func (o *executionOwner) Begin(ctx context.Context, intent fermata.Intent) (ferm
 	if effect.Ruling, err = o.policyApproval(intent); err != nil {
 		return fermata.LedgerEntry{}, false, err
 	}
+	if err := o.checkConditions(ctx, intent); err != nil {
+		return fermata.LedgerEntry{}, false, err
+	}
 	line, begun, err := o.beginWithAudit(ctx, effect, intent)
 	if errors.Is(err, store.ErrNotApproved) && intent.Allowed == nil {
 		if effect.Interrupt, err = o.approvingInterrupt(ctx, intent); err == nil {
@@ -66,6 +69,28 @@ func (o *executionOwner) Begin(ctx context.Context, intent fermata.Intent) (ferm
 	case store.EffectStarted:
 	}
 	return known, begun, err
+}
+
+// checkConditions returns a [*fermata.VoidApprovalError] if the conditions of an approval do not hold
+// and the ledger does not have the effect yet.
+func (o *executionOwner) checkConditions(ctx context.Context, intent fermata.Intent) error {
+	if intent.Conditional == nil {
+		return nil
+	}
+	err := o.executor.governor.CheckConditions(ctx, o.tx.Run, o.tx.Meta, intent.Action, *intent.Conditional)
+	if _, void := errors.AsType[*fermata.VoidApprovalError](err); !void {
+		return err
+	}
+	known, failed := o.executor.store.History(ctx, o.lease.Account, o.lease.Run)
+	if failed != nil {
+		return failed
+	}
+	for _, line := range known.Effects {
+		if line.IdempotencyKey == intent.Key && line.Attempt == intent.Attempt {
+			return nil // it began while they held
+		}
+	}
+	return err
 }
 
 // beginWithAudit writes the line, and what the audit log says of it, under the same id.

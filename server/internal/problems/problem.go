@@ -76,6 +76,7 @@ var Codes = []Code{
 	{"digest_mismatch", 412, "Request changed", "The request differs from what you were shown. Read it again and decide with a new resume id."},
 	{"resume_id_reused", 422, "Resume id reused", "This resume id was used for another decision. Use a new one."},
 	{"idempotency_key_reused", 422, "Idempotency key reused", "This Idempotency-Key was used for another call. Use a new one."},
+	{"invalid_conditions", 422, "Invalid conditions", "The conditions of the approval are invalid or do not hold now; the detail says why. The request is still open, and the attempt is in the audit log."},
 	{"not_eligible", 403, "Not an eligible approver", "You are not an eligible approver for this request; the detail says why."},
 	{"identity_mismatch", 403, "Identity mismatch", "The answer names another person or group than you, or changes the record of decisions. Leave such fields out: the server writes who decided and when. Nothing was changed, and the attempt is in the audit log."},
 	{"action_not_allowed", 409, "Action not allowed", "The request does not allow this action now; the detail says why."},

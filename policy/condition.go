@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+)
+
+// maxCondition is the maximum size of a condition, in bytes.
+const maxCondition = 10_000
+
+// Condition is a compiled condition of one approval: a CEL expression with the variables, functions
+// and cost limits of rules, except for history. It can be used by several goroutines.
+type Condition struct {
+	source  string
+	program cel.Program
+}
+
+// ErrConditionFalse means that a [Condition] does not hold.
+var ErrConditionFalse = errors.New("the condition is false")
+
+// CompileCondition compiles a condition. The error explains what is wrong with it.
+func CompileCondition(source string) (*Condition, error) {
+	if len(source) > maxCondition {
+		return nil, fmt.Errorf("the condition has %d bytes; %d are allowed", len(source), maxCondition)
+	}
+	env, err := environment()
+	if err != nil {
+		return nil, err
+	}
+	compiled, issues := env.Compile(source)
+	if issues.Err() != nil {
+		return nil, errors.New(withSuggestion(issues.Errors()[0].Message))
+	}
+	if wrong := typeProblem(compiled.OutputType(), cel.BoolType); wrong != "" {
+		return nil, errors.New(wrong)
+	}
+	patterns := &patternSizes{sizes: make(map[string]int)}
+	info := analyze(compiled, patterns)
+	if usesHistory(compiled) {
+		return nil, errors.New("history is not available in the condition of an approval")
+	}
+	if len(info.misuses) > 0 {
+		return nil, errors.New(info.misuses[0].text)
+	}
+	ready, err := program(env, compiled, info.usesOptionalField(), patterns)
+	if err != nil {
+		return nil, err
+	}
+	return &Condition{source: source, program: ready}, nil
+}
+
+func usesHistory(compiled *cel.Ast) bool {
+	found := false
+	ast.PreOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		found = found || e.Kind() == ast.IdentKind && e.AsIdent() == varHistory
+	}))
+	return found
+}
+
+// Check returns nil if the condition holds for the input, [ErrConditionFalse] if it does not, and
+// another error if it cannot be evaluated, for example because an argument is missing. Errors have
+// no argument values. set rates the tool and has the default time zone; it may be nil.
+func (c *Condition) Check(ctx context.Context, set *Set, in Input) error {
+	if err := stopped(ctx); err != nil {
+		return err
+	}
+	zone := ""
+	if set != nil {
+		in, zone = set.WithRating(in), set.zone
+	}
+	in.UnknownFields = slices.DeleteFunc(slices.Clone(in.UnknownFields), in.hasValue)
+	args, _, err := in.arguments()
+	if err != nil {
+		return err
+	}
+	data, _, err := in.shownData()
+	if err != nil {
+		return err
+	}
+	vars, err := activationOf(&in, args, data, zone)
+	if err != nil {
+		return err
+	}
+	j := &evaluation{ctx: ctx, vars: vars}
+	value, err := j.eval(c.program, &Trace{})
+	switch {
+	case err == nil && value == types.True:
+		return nil
+	case err == nil:
+		return ErrConditionFalse
+	case stopped(ctx) != nil:
+		return stopped(ctx)
+	}
+	return fmt.Errorf("the condition cannot be evaluated: %s", ruleErrorText(err, c.source))
+}

@@ -27,6 +27,18 @@ const maxOnlyIf = 1000
 // IsZero reports whether there are no conditions.
 func (c Conditions) IsZero() bool { return c.Until.IsZero() && c.OnlyIf == "" }
 
+// String describes the conditions for people: "until 2026-11-18T12:00:00Z, only if args.amount <= 100".
+func (c Conditions) String() string {
+	var parts []string
+	if !c.Until.IsZero() {
+		parts = append(parts, "until "+c.Until.UTC().Format(time.RFC3339))
+	}
+	if c.OnlyIf != "" {
+		parts = append(parts, "only if "+c.OnlyIf)
+	}
+	return strings.Join(parts, ", ")
+}
+
 // And returns conditions that hold if both hold.
 func (c Conditions) And(other Conditions) Conditions {
 	if c.Until.IsZero() || !other.Until.IsZero() && other.Until.Before(c.Until) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/drawing"
 )
 
@@ -80,7 +81,8 @@ type Decision struct {
 	Source  string          `json:"source" enum:"person,clock,policy"`
 	At      time.Time       `json:"at"`
 
-	ApprovedDigest string `json:"approvedDigest,omitempty" doc:"The digest of the approved action with its arguments, for the receipt."`
+	ApprovedDigest string              `json:"approvedDigest,omitempty" doc:"The digest of the approved action with its arguments, for the receipt."`
+	Conditions     *fermata.Conditions `json:"conditions,omitempty" doc:"The conditions of the approval, of all votes together. They must hold when the action begins. The server checks them for runs that it executes; an external agent checks them itself."`
 }
 
 // SendReceipt is what an external agent did after the decision on its approval.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/ident"
 )
 
@@ -57,8 +58,9 @@ type Edit struct {
 // Vote is the vote of one person.
 type Vote struct {
 	Stamp
-	Verb   string `json:"verb"`
-	Reason string `json:"reason,omitempty"`
+	Verb       string              `json:"verb"`
+	Reason     string              `json:"reason,omitempty"`
+	Conditions *fermata.Conditions `json:"conditions,omitempty" doc:"The conditions of an approval. The condition onlyIf is masked if the request has sensitive values."`
 }
 
 // Note is a text that a person wrote.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
@@ -184,6 +185,7 @@ type approveCommand struct {
 	Reason string   `help:"The reason."`
 	Args   jsonArg  `help:"Approve with these arguments instead of the requested ones, as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
 	Code   []string `help:"A reason code for the edit, if the rules ask for one; may be repeated." placeholder:"WORD"`
+	conditionFlags
 }
 
 // Run approves a request.
@@ -202,6 +204,12 @@ func (c *approveCommand) Run(ctx context.Context, p *program) error {
 			}
 			reply["codes"] = c.Code
 		}
+		if err == nil && !c.conditionFlags.isZero() {
+			if r.Kind != fermata.Approval.Name() {
+				return nil, usage("only the approval of an action can have conditions")
+			}
+			reply["conditions"], err = c.conditions(time.Now())
+		}
 		return reply, err
 	})
 }
@@ -211,6 +219,8 @@ func (c *approveCommand) continueHold() (any, error) {
 	switch {
 	case c.Reason != "":
 		return nil, usage("the answer to a hold cannot have a reason")
+	case !c.conditionFlags.isZero():
+		return nil, usage("only the approval of an action can have conditions")
 	case c.Args != "" || len(c.Code) > 0:
 		return nil, usage("a hold has no arguments; pass the edited state to fermata answer")
 	}

@@ -268,7 +268,7 @@ func printActivity(w io.Writer, activity *api.Activity) {
 		fmt.Fprintf(w, "\n%s\n\n", escapeControls(indented(e.Args)))
 	}
 	for _, v := range activity.Votes {
-		line("vote", "%s by %s at %s%s", v.Verb, v.By, formatClock(v.At), reasonSuffix(v.Reason))
+		line("vote", "%s by %s at %s%s%s", v.Verb, v.By, formatClock(v.At), reasonSuffix(v.Reason), conditionsSuffix(v.Conditions))
 	}
 	for _, c := range activity.Comments {
 		line("comment", "%s at %s: %s", c.By, formatClock(c.At), c.Text)

@@ -141,11 +141,14 @@ Examples:
 
 	"approve": `The approval is for the request as the server shows it now; if it has changed when the decision arrives, nothing is decided.
 A run held before or after a node continues unchanged.
+The conditions --until, --only-if and --up-to are checked again when the action begins. If they do not hold then, the action is not performed and the approvers are asked again.
 
 Examples:
 
   fermata approve int_…
-  fermata approve int_… --reason "checked with Ann" --args '{"amount":20}'`,
+  fermata approve int_… --reason "checked with Ann" --args '{"amount":20}'
+  fermata approve int_… --until 2h --up-to amount=100
+  fermata approve int_… --only-if 'args.region == "eu" && local.hour < 18'`,
 
 	"reject": `Example:
 

@@ -60,6 +60,7 @@ func bodies() []audit.Body {
 		audit.RequestDecided{
 			Verb: audit.VerbApproveWithEdits, Settles: true, Action: action, Edited: digest("pay_edited", "edited digest"), Approved: digest("pay_edited", "edited digest"), Codes: []string{"scope"}, Answer: digest("pay_answer", "the answer"),
 			Reason: reason, Shown: shown, Groups: []string{"dba"}, Quorum: audit.Quorum{Need: need, Have: []string{"alice", "carol"}}, Ruling: ruling,
+			Conditions: audit.Conditions{Until: at(90), OnlyIf: digest("pay_condition", "args.rows < 10")}, ApprovedConditions: audit.Conditions{Until: at(90), OnlyIf: digest("pay_condition", "args.rows < 10")},
 			Timing: timing, Click: click, ResumeID: "res_1", Trace: trace,
 		},
 		audit.RequestRefused{Verb: audit.VerbApprove, Act: "delegate", Why: audit.RefusedDigestMismatch, Shown: shown, Ruling: ruling, Click: click, ResumeID: "res_2", Trace: trace},

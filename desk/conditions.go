@@ -3,7 +3,6 @@ package desk
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/fermata-go/fermata"
 )
@@ -46,17 +45,14 @@ func (r Request) conditionsOf(people []string) (all fermata.Conditions) {
 	return all
 }
 
-// conditionsText describes conditions in the history of a request.
+// conditionsText describes an approval in the history of a request.
 func conditionsText(c fermata.Conditions) string {
-	var parts []string
+	text := "approved"
 	if !c.Until.IsZero() {
-		parts = append(parts, "until "+formatTime(c.Until))
+		text += " until " + formatTime(c.Until)
 	}
 	if c.OnlyIf != "" {
-		parts = append(parts, "only if "+c.OnlyIf)
+		text += " on a condition" // without it: it may contain sensitive values
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " " + strings.Join(parts, ", ")
+	return text
 }

@@ -17,7 +17,7 @@ func (a Approve) apply(d *update) error {
 	if err := d.checkConditions(a.Conditions); err != nil {
 		return err
 	}
-	return d.recordVote(Vote{Verb: VerbApprove, Choice: d.r.ActionDigest(), Conditions: a.Conditions}, "approved"+conditionsText(a.Conditions))
+	return d.recordVote(Vote{Verb: VerbApprove, Choice: d.r.ActionDigest(), Conditions: a.Conditions}, conditionsText(a.Conditions))
 }
 
 func (a Reject) apply(d *update) error {

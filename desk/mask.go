@@ -22,7 +22,18 @@ const minMaskedText = 4
 // data. Other texts that contain a masked text, such as a summary, are masked at that place. Data
 // without sensitive values is returned unchanged.
 func (r Request) MaskData(data json.RawMessage) (json.RawMessage, []string) {
-	return maskUnder(data, r.sensitiveRoot(), r.Requirement.Sensitive)
+	masked, found := maskUnder(data, r.sensitiveRoot(), r.Requirement.Sensitive)
+	return r.maskCondition(masked, "/voided"), found
+}
+
+// maskCondition masks the text at a pointer if the request has sensitive values: the condition of an
+// approval may contain one.
+func (r Request) maskCondition(data json.RawMessage, pointer string) json.RawMessage {
+	if r.Subject.Kind != fermata.Approval.Name() || len(r.Requirement.Sensitive) == 0 {
+		return data
+	}
+	masked, _ := maskUnder(data, "", []string{pointer})
+	return masked
 }
 
 // MaskAnswer returns an answer to the request without sensitive values: an approval may have edited
@@ -33,7 +44,7 @@ func (r Request) MaskAnswer(answer json.RawMessage) json.RawMessage {
 		return answer
 	}
 	masked, _ := maskUnder(answer, r.sensitiveRoot(), r.Requirement.Sensitive)
-	return masked
+	return r.maskCondition(masked, "/conditions/onlyIf")
 }
 
 // MaskArgs returns arguments of the action without sensitive values.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
@@ -37,11 +38,24 @@ func masked(me authn.Principal, q executor.RequestView, r api.Request) api.Reque
 	r.Data, _ = q.Request.MaskData(r.Data)
 	if r.Decision != nil {
 		r.Decision.Answer = q.Request.MaskAnswer(r.Decision.Answer)
+		maskConditions(r.Decision.Conditions)
 	}
 	if r.Activity != nil && r.Activity.Edit != nil {
 		r.Activity.Edit.Args = q.Request.MaskArgs(r.Activity.Edit.Args)
 	}
+	if r.Activity != nil {
+		for _, v := range r.Activity.Votes {
+			maskConditions(v.Conditions)
+		}
+	}
 	return r
+}
+
+// maskConditions masks the condition of an approval: it may contain a sensitive value.
+func maskConditions(c *fermata.Conditions) {
+	if c != nil && c.OnlyIf != "" {
+		c.OnlyIf = desk.Masked
+	}
 }
 
 // maskConstraints masks the values of a grant's constraints on sensitive arguments.

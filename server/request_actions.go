@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
@@ -59,7 +60,7 @@ func (s *Server) activityOf(doc desk.Request, me authn.Principal) *api.Activity 
 func addActivity(activity *api.Activity, doc desk.Request) {
 	note := func(n desk.Note) api.Note { return api.Note{Stamp: api.Stamp{By: n.By, At: n.At}, Text: n.Text} }
 	for _, v := range doc.Votes {
-		activity.Votes = append(activity.Votes, api.Vote{Stamp: api.Stamp{By: v.By, At: v.At}, Verb: string(v.Verb), Reason: v.Reason})
+		activity.Votes = append(activity.Votes, api.Vote{Stamp: api.Stamp{By: v.By, At: v.At}, Verb: string(v.Verb), Reason: v.Reason, Conditions: conditionsOf(v.Conditions)})
 	}
 	for _, c := range doc.Comments {
 		activity.Comments = append(activity.Comments, note(c))
@@ -80,6 +81,14 @@ func addActivity(activity *api.Activity, doc desk.Request) {
 	for _, e := range doc.Log {
 		activity.History = append(activity.History, api.HistoryEntry{Stamp: api.Stamp{By: e.By, At: e.At}, Revision: e.Rev, Event: string(e.Type), Text: e.Text})
 	}
+}
+
+// conditionsOf returns the conditions of an approval, or nil if there are none.
+func conditionsOf(c fermata.Conditions) *fermata.Conditions {
+	if c.IsZero() {
+		return nil
+	}
+	return &c
 }
 
 // shownRequest returns a request with its activity, as the caller may see it.

@@ -33,6 +33,9 @@ func (s *Server) requestOf(q executor.RequestView) api.Request {
 	case store.InterruptDecided:
 		r.Decision = &api.Decision{Verdict: verdictOf(q), Answer: q.Answer, By: q.DecidedBy, Via: q.DecidedVia, Source: string(q.Source), At: q.DecidedAt, ApprovedDigest: q.ApprovedDigest}
 		decidedByClock(r.Decision, q)
+		if q.Request != nil && q.Request.Decision != nil {
+			r.Decision.Conditions = conditionsOf(q.Request.Decision.Conditions)
+		}
 	}
 	return r
 }

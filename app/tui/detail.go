@@ -341,6 +341,9 @@ func (d *detailScreen) addActivity(s *renderer, now time.Time) {
 	}
 	for _, v := range activity.Votes {
 		texts("vote", v.Stamp, v.Verb+" "+v.Reason)
+		if v.Conditions != nil {
+			texts("valid", v.Stamp, v.Conditions.String())
+		}
 	}
 	if text := failedNotice(activity); text != "" {
 		s.row("notice", text)

@@ -78,9 +78,13 @@ export class Client {
     return this.#post(`/requests/${encodeURIComponent(id)}/decision`, body, options);
   }
 
-  /** Creates a request of an external agent. */
+  /**
+   * Creates a request of an external agent. Without a state key, it returns the open request of the agent with the same kind and data, if there is one.
+   * With allowDuplicate the request gets a state key, so that a repeated call does not create another one.
+   */
   createRequest(request: CreateRequest, options: CallOptions = {}): Promise<Outcome> {
-    return this.#post("/requests", { ...request, stateKey: request.stateKey ?? `req_${newId()}` }, options);
+    const body = request.stateKey === undefined && request.allowDuplicate === true ? { ...request, stateKey: `req_${newId()}` } : request;
+    return this.#post("/requests", body, options);
   }
 
   /** Says what the agent did after the decision on its approval. The same receipt can be sent again. */

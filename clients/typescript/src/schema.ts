@@ -970,6 +970,11 @@ export interface components {
             reply?: components["schemas"]["Note"];
             text: string;
         };
+        Conditions: {
+            onlyIf?: string;
+            /** Format: date-time */
+            until?: string;
+        };
         CreateGrant: {
             budget?: components["schemas"]["Budget"];
             /** @description Constraints by JSON pointer for arguments that may differ: {"/path": {"op": "prefix", "value": "s3://b/2026/"}}. All others must be equal. */
@@ -1021,6 +1026,8 @@ export interface components {
             /** Format: date-time */
             at: string;
             by: string;
+            /** @description The conditions of the approval, of all votes together. They must hold when the action begins. The server checks them for runs that it executes; an external agent checks them itself. */
+            conditions?: components["schemas"]["Conditions"];
             /** @enum {string} */
             source: "person" | "clock" | "policy";
             /** @enum {string} */
@@ -1387,7 +1394,7 @@ export interface components {
              * @description The problem code for programs; see the table of codes.
              * @enum {string}
              */
-            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
+            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "invalid_conditions" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
             /** @description The decision that was recorded first, if there is one. */
             decided?: components["schemas"]["PriorDecision"];
             /** @description An explanation for people. */
@@ -1695,6 +1702,8 @@ export interface components {
             /** Format: date-time */
             at: string;
             by: string;
+            /** @description The conditions of an approval. The condition onlyIf is masked if the request has sensitive values. */
+            conditions?: components["schemas"]["Conditions"];
             reason?: string;
             verb: string;
         };

@@ -343,6 +343,10 @@ test("an external agent creates a request, replies to a clarification request, a
   const fermata = new Client({ url, token });
   const stateKey = `refund-${newId()}`;
   const asked = waiting(await fermata.createRequest({ stateKey, kind: "refund", data: { order: 17 } }));
+  const twin = { kind: "refund", data: { order: stateKey } };
+  const first = waiting(await fermata.createRequest(twin));
+  assert.equal(waiting(await fermata.createRequest(twin)).runId, first.runId);
+  assert.notEqual(waiting(await fermata.createRequest({ ...twin, allowDuplicate: true })).runId, first.runId);
   const id = asked.interrupts[0]?.id ?? assert.fail("nothing is open");
 
   const called = await fetch(`${url}/api/v1/requests/${id}/clarify`, {

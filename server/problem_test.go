@@ -107,6 +107,10 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			s.chat("agent@acme", start, "Idempotency-Key", "1")
 			return s.chat("agent@acme", strings.Replace(start, "tea", "coffee", 1), "Idempotency-Key", "1")
 		}},
+		"invalid_conditions": {plain, func(s *site) answer {
+			s.call("agent@acme", "POST", "/api/v1/requests", `{"stateKey":"a","kind":"approval","data":{"action":"drop","args":{}}}`)
+			return s.call("approver@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/decision", `{"resumeId":"1","answer":{"verb":"approve","conditions":{"onlyIf":"false"}}}`)
+		}},
 		"not_eligible": {func(t *testing.T) *site { return openDeskSite(t) }, func(s *site) answer {
 			s.chat("agent@acme", startDrop)
 			return s.call("approver@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/claim", `{}`)

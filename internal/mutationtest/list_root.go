@@ -33,7 +33,7 @@ var rootMutants = []mutant{
 	{"I4", "resolution-ends-effect", "The answer of a person does not end the effect in the ledger.",
 		returns(`result, e.saveEntry(ctx, *entry)`), ".", "TestI4_EffectFailureIsAnUnknownOutcome"},
 	{"I14", "receipt-reused", "An effect that is done is done again.",
-		returns(`e.begin(ctx, entry.Attempt+1)`), "./tool", "TestI14_SavedResultIsNotRecomputed"},
+		returns(`e.begin(ctx, entry.Attempt+1, false)`), "./tool", "TestI14_SavedResultIsNotRecomputed"},
 	{"I4", "effect-of-lost-owner", "An effect of a lost owner is continued without a decision of a person.",
 		or(`line.State == EffectBegun`), "./executor/...", "TestI4"},
 	{"I11", "expiry-is-an-error", "An expired request counts as approved.",

@@ -16,5 +16,13 @@ func (s *Server) InFlight() (requests, streams int) {
 // InFlightOf returns how many requests of a known account have a slot.
 func (s *Server) InFlightOf(account string) int { return s.limits.Requests.Held(account) }
 
+// SetMaxScanned sets how many requests are read for one page, until the function it returns is
+// called.
+func SetMaxScanned(n int) (reset func()) {
+	before := maxScanned
+	maxScanned = n
+	return func() { maxScanned = before }
+}
+
 // MaxHeavyReads returns how many accounts may do heavy reads at a time.
 func MaxHeavyReads() int { return admission.MaxHeavyReads() }

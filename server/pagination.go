@@ -19,37 +19,45 @@ const (
 	requestBatch, answerBatch = 32, 8
 )
 
-// requestPage reads a page of the requests that the caller may see, and returns how many belong to
-// it. If there are more, the list has one extra element. Hidden requests leave no gap: the page is
-// filled from those that follow.
-func (s *Server) requestPage(ctx context.Context, me authn.Principal, filter store.InboxFilter, limit int) (list []executor.RequestView, size int, err error) {
-	bytes := 0
-	for len(list) <= limit {
+// maxScanned is how many requests are read for one page. A page may end there without an item, and
+// the next one continues. Tests reduce it.
+var maxScanned = 1000
+
+// requestPage reads a page of the requests that the caller may see, and returns where the next page
+// begins; nil if there are no more. Hidden requests leave no gap: the page is filled from those that
+// follow, as far as the limit of reads allows. The position does not name a hidden request.
+func (s *Server) requestPage(ctx context.Context, me authn.Principal, filter store.InboxFilter, limit int) (list []executor.RequestView, next *store.InboxPosition, err error) {
+	last := filter.After
+	for bytes, scanned := 0, 0; ; {
 		filter.Limit = min(limit+1-len(list), requestBatch)
 		part, err := s.config.Executor.ListRequests(ctx, me.Account, filter)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 		for _, q := range part {
 			visible, err := s.maySee(me, q.Request)
 			if err != nil {
-				return nil, 0, err
+				return nil, nil, err
 			}
-			if !visible {
-				continue
+			switch {
+			case visible && (len(list) == limit || bytes >= maxPageBytes):
+				return list, &last, nil
+			case visible:
+				list, last = append(list, q), requestPlace(q)
+				bytes += len(q.Data) + len(q.AnswerSchema) + len(q.Answer)
 			}
-			list = append(list, q)
-			if bytes >= maxPageBytes {
-				return list, len(list) - 1, nil
-			}
-			bytes += len(q.Data) + len(q.AnswerSchema) + len(q.Answer)
 		}
 		if len(part) < filter.Limit {
-			break
+			return list, nil, nil
 		}
 		filter.After = requestPlace(part[len(part)-1])
+		if scanned += len(part); scanned >= maxScanned {
+			if !last.Created.Equal(filter.After.Created) {
+				last = store.InboxPosition{Created: filter.After.Created}
+			}
+			return list, &last, nil
+		}
 	}
-	return list, limit, nil
 }
 
 func requestPlace(q executor.RequestView) store.InboxPosition {

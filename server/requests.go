@@ -136,7 +136,7 @@ func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*pageOutp
 	if err := readCursor(in.Cursor, &filter.After); err != nil {
 		return nil, err
 	}
-	list, size, err := s.requestPage(ctx, principalOf(ctx), filter, pageSize(in.Limit))
+	list, next, err := s.requestPage(ctx, principalOf(ctx), filter, pageSize(in.Limit))
 	if err != nil {
 		return nil, problemOf(err)
 	}
@@ -147,7 +147,11 @@ func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*pageOutp
 		}
 		return r
 	}
-	return paged(list, size, brief, func(q executor.RequestView) any { return requestPlace(q) })
+	page, err := paged(list, len(list), brief, nil)
+	if err == nil && next != nil {
+		page.Body.Next, err = cursorOf(next)
+	}
+	return page, err
 }
 
 func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutput, error) {

@@ -147,7 +147,7 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.R
 	}
 	// the store does not distinguish them, so a page may have fewer items
 	var expiredErr error
-	page, err := paged(runs, pageSize(in.Limit), func(r store.Run) api.Run {
+	page, err := paged(runs, sizeOfRunPage(runs, pageSize(in.Limit)), func(r store.Run) api.Run {
 		run := runOf(r)
 		expired, err := s.config.Executor.HasExpired(ctx, r)
 		if expired {
@@ -163,6 +163,23 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.R
 		page.Body.Items = slices.DeleteFunc(page.Body.Items, func(r api.Run) bool { return !slices.Contains(in.Status, r.Status) })
 	}
 	return page, err
+}
+
+// maxFailed is how many failed runs a page has: whether one has expired takes two reads.
+const maxFailed = 100
+
+// sizeOfRunPage returns how many of the runs belong to a page.
+func sizeOfRunPage(runs []store.Run, limit int) int {
+	failed := 0
+	for n, r := range runs[:min(limit, len(runs))] {
+		if r.Status != store.StatusFailed {
+			continue
+		}
+		if failed++; failed > maxFailed {
+			return n
+		}
+	}
+	return limit
 }
 
 func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
@@ -238,13 +255,18 @@ func paged[T, U any](list []T, size int, convert func(T) U, place func(T) any) (
 		out.Body.Items = append(out.Body.Items, convert(item))
 	}
 	if more {
-		data, err := json.Marshal(place(list[size-1]))
-		if err != nil {
+		var err error
+		if out.Body.Next, err = cursorOf(place(list[size-1])); err != nil {
 			return nil, err
 		}
-		out.Body.Next = base64.RawURLEncoding.EncodeToString(data)
 	}
 	return out, nil
+}
+
+// cursorOf returns the cursor of a page that begins after a position.
+func cursorOf(place any) (string, error) {
+	data, err := json.Marshal(place)
+	return base64.RawURLEncoding.EncodeToString(data), err
 }
 
 // readCursor decodes the position where the previous page ended.

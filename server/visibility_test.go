@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -243,6 +244,37 @@ func TestVisibility_PagesHaveNoGaps(t *testing.T) {
 	if !slices.Equal(got, visible) {
 		t.Errorf("%q instead of %q", got, visible)
 	}
+}
+
+// One page reads a bounded number of requests, also if all of them are hidden. Its cursor continues
+// behind them.
+func TestVisibility_PageOfHiddenRequestsIsBounded(t *testing.T) {
+	defer server.SetMaxScanned(4)()
+	eachStore(t, func(t *testing.T, st store.Store) {
+		s := openPaySite(t, st)
+		for i := range 9 {
+			graph := "pay"
+			if i == 8 {
+				graph = "buy"
+			}
+			s.chat("agent@acme", fmt.Sprintf(`{"graphId":"inproc:%s","stateKey":"k%d","input":{"card":"c","amount":1}}`, graph, i))
+		}
+		found, pages := 0, 0
+		for cursor := ""; ; pages++ {
+			page := decode[api.Page[api.Request]](t, s.call("zoe@acme", "GET", "/api/v1/requests?limit=2&cursor="+cursor, ""))
+			place, err := base64.RawURLEncoding.DecodeString(page.Next)
+			if err != nil || strings.Contains(string(place), "int_") {
+				t.Fatalf("the cursor names a hidden request: %s, %v", place, err)
+			}
+			found += len(page.Items)
+			if cursor = page.Next; cursor == "" {
+				break
+			}
+		}
+		if found != 1 || pages < 1 {
+			t.Errorf("%d requests on %d pages", found, pages+1)
+		}
+	})
 }
 
 // The events and answers of a hidden request are left out; the run's own events stay.

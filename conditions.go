@@ -27,7 +27,8 @@ const maxOnlyIf = 1000
 // IsZero reports whether there are no conditions.
 func (c Conditions) IsZero() bool { return c.Until.IsZero() && c.OnlyIf == "" }
 
-// String describes the conditions for people: "until 2026-11-18T12:00:00Z, only if args.amount <= 100".
+// String describes the conditions for people, for example "until 2026-11-18T12:00:00Z, only if
+// args.amount <= 100".
 func (c Conditions) String() string {
 	var parts []string
 	if !c.Until.IsZero() {

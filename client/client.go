@@ -121,8 +121,8 @@ func (c *Client) DecideWithin(ctx context.Context, id string, decide api.Decide,
 }
 
 // CreateRequest creates a request of an external agent. Without a state key, it returns the open
-// request of the agent with the same kind and data, if there is one. With AllowDuplicate the request
-// gets a state key, so that a repeated call does not create another one.
+// request of the agent with the same kind and data, if there is one. With AllowDuplicate the
+// request gets a state key, so that a repeated call does not create another one.
 func (c *Client) CreateRequest(ctx context.Context, ask api.CreateRequest) (fermata.Outcome, error) {
 	if ask.StateKey == "" && ask.AllowDuplicate {
 		ask.StateKey = "ask_" + NewID()

@@ -26,8 +26,8 @@ func (r Request) MaskData(data json.RawMessage) (json.RawMessage, []string) {
 	return r.maskCondition(masked, "/voided"), found
 }
 
-// maskCondition masks the text at a pointer if the request has sensitive values: the condition of an
-// approval may contain one.
+// maskCondition masks the text at a pointer if the request has sensitive values: the condition of
+// an approval may contain one.
 func (r Request) maskCondition(data json.RawMessage, pointer string) json.RawMessage {
 	if r.Subject.Kind != fermata.Approval.Name() || len(r.Requirement.Sensitive) == 0 {
 		return data

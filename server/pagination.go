@@ -24,8 +24,8 @@ const (
 var maxScanned = 1000
 
 // requestPage reads a page of the requests that the caller may see, and returns where the next page
-// begins; nil if there are no more. Hidden requests leave no gap: the page is filled from those that
-// follow, as far as the limit of reads allows. The position does not name a hidden request.
+// begins; nil if there are no more. Hidden requests leave no gap: the page is filled from those
+// that follow, as far as the limit of reads allows. The position does not name a hidden request.
 func (s *Server) requestPage(ctx context.Context, me authn.Principal, filter store.InboxFilter, limit int) (list []executor.RequestView, next *store.InboxPosition, err error) {
 	last := filter.After
 	for bytes, scanned := 0, 0; ; {

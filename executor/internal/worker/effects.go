@@ -71,8 +71,8 @@ func (o *executionOwner) Begin(ctx context.Context, intent fermata.Intent) (ferm
 	return known, begun, err
 }
 
-// checkConditions returns a [*fermata.VoidApprovalError] if the conditions of an approval do not hold
-// and the ledger does not have the effect yet.
+// checkConditions returns a [*fermata.VoidApprovalError] if the conditions of an approval do not
+// hold and the ledger does not have the effect yet.
 func (o *executionOwner) checkConditions(ctx context.Context, intent fermata.Intent) error {
 	if intent.Conditional == nil {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
@@ -85,12 +86,20 @@ func TestLimits_TakeoverIsNotDeniedByTheFirstCharge(t *testing.T) {
 func TestLimits_RetriedRunIsNotDeniedByItsOwnCharge(t *testing.T) {
 	var paid atomic.Int64
 	runs := memory.NewStore(nil)
-	once := func(c *executor.Config) { c.Desk.Policy, c.MaxAttempts = loadRules(t, upTo1000), 1 }
-	p, request := diesCharged(t, runs, &paid, once)
-	second := executorOf(t, runs, p, once)
+	limited := func(c *executor.Config) { c.Desk.Policy = loadRules(t, upTo1000) }
+	p, request := diesCharged(t, runs, &paid, limited)
+	work, err := runs.Claim(t.Context(), store.Claim{Owner: "parker", Lease: time.Minute})
+	if err != nil || work == nil {
+		t.Fatalf("claimed %+v, %v", work, err)
+	}
+	if err := runs.Release(t.Context(), work.Lease, store.Release{Park: true}); err != nil {
+		t.Fatal(err)
+	}
+	second := executorOf(t, runs, p, limited)
 	second.StartWorkers()
-	// once it is parked
-	eventually(t, func() bool { return second.Retry(t.Context(), "acme", "a", desk.From{}) == nil })
+	if err := second.Retry(t.Context(), "acme", "a", desk.From{}); err != nil {
+		t.Fatal(err)
+	}
 	if outcome := mustRun(t, second, request); paid.Load() != 600 {
 		t.Errorf("600 of 1000: %#v, paid %d", outcome, paid.Load())
 	}

@@ -170,8 +170,8 @@ type Completed struct {
 type Waiting struct{ Interrupts []Interrupt }
 
 // Failed is the outcome of a run that cannot continue by itself. Code is stable. Message is for
-// people and must not contain data of the run.
-type Failed struct{ Code, Message string }
+// people and must not contain data of the run. Detail is the complete error, for operators.
+type Failed struct{ Code, Message, Detail string }
 
 func (Completed) outcome() {}
 func (Waiting) outcome()   {}

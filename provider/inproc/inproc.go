@@ -237,7 +237,7 @@ func toResult(e provider.Execution, err error, completed func() (provider.Comple
 		}
 		return provider.Result{}, err
 	}
-	result.Outcome = provider.Failed{Code: failureCode(err), Message: failureMessage(err)}
+	result.Outcome = provider.Failed{Code: failureCode(err), Message: failureMessage(err), Detail: failureDetail(err)}
 	return result, nil
 }
 
@@ -308,6 +308,14 @@ func failureMessage(err error) string {
 		}
 	}
 	return "the run failed"
+}
+
+// failureDetail returns the complete error, with the stack of a panic.
+func failureDetail(err error) string {
+	if panicked, ok := errors.AsType[*graph.PanicError](err); ok {
+		return err.Error() + "\n\n" + string(panicked.Stack)
+	}
+	return err.Error()
 }
 
 // inputProblem describes why an input is invalid, without any data of the input.

@@ -18,6 +18,8 @@ type RunView struct {
 	Outcome fermata.Outcome
 	// Interrupts is everything that it asked.
 	Interrupts []docs.RequestView
+	// Problem is why it failed, is parked or is tried again; nil if there is none.
+	Problem *docs.Problem
 }
 
 // ListRuns returns runs of an account, the newest first.
@@ -49,6 +51,21 @@ func (r *Reader) HasExpired(ctx context.Context, run store.Run) (bool, error) {
 // codeExpired is the code of a run that failed because its request expired.
 const codeExpired = "expired"
 
+// problemOf returns why a run failed, is parked or is tried again.
+func (r *Reader) problemOf(ctx context.Context, run store.Run) (*docs.Problem, error) {
+	switch {
+	case run.Status == store.StatusFailed, run.Status == store.StatusParked:
+	case run.Status == store.StatusReady && run.Attempts > 0:
+	default:
+		return nil, nil
+	}
+	problem, revision, err := r.docs.Problem(ctx, run.Account, run.ID)
+	if err != nil || revision == 0 || problem.Code == "" {
+		return nil, err
+	}
+	return &problem, nil
+}
+
 // GetRun returns the newest run of a state key, with its outcome and its requests.
 func (r *Reader) GetRun(ctx context.Context, account, stateKey string) (RunView, error) {
 	run, err := r.docs.FindRun(ctx, account, stateKey)
@@ -58,6 +75,9 @@ func (r *Reader) GetRun(ctx context.Context, account, stateKey string) (RunView,
 	view := RunView{Run: run}
 	view.ProviderRef, view.Input, view.Run.Outcome = nil, nil, nil
 	if view.Outcome, err = r.waiter.CurrentOutcome(run, true); err != nil {
+		return RunView{}, err
+	}
+	if view.Problem, err = r.problemOf(ctx, run); err != nil {
 		return RunView{}, err
 	}
 	asked, err := r.store.Interrupts(ctx, account, run.ID)

@@ -57,6 +57,7 @@ type Worker struct {
 	progress   *progress.Hub
 
 	leases      heldLeases    // of the runs that are executed here
+	solo        soloGate      // lets a suspect be executed alone
 	detachedNow atomic.Int64  // executions that have no worker: see runDetached
 	workReady   chan struct{} // wakes an idle worker
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -97,9 +98,14 @@ func (w *Worker) claimDecided(ctx context.Context, run store.Run, resumeID, acto
 func (w *Worker) execute(work *store.ClaimedRun, known Preloaded) fermata.Outcome {
 	ctx, cancel := context.WithCancel(w.background.Ctx)
 	defer cancel()
-	defer w.stats.NoteStarted(work)()
 	stop := w.keepLease(ctx, cancel, work.Lease)
 	defer stop() // coming to rest may take longer than a lease, too
+	leave := w.prepare(ctx, work)
+	if leave == nil {
+		return nil
+	}
+	defer leave()
+	defer w.stats.NoteStarted(work)()
 	state := w.newCheckpointBuffer(work, known.State)
 	result, meta, span, err := w.runProvider(ctx, work, known, state)
 	end, broken := state.close() //mutate:heartbeat-until-settled
@@ -128,6 +134,42 @@ func (w *Worker) execute(work *store.ClaimedRun, known Preloaded) fermata.Outcom
 	return nil
 }
 
+// prepare decides whether a claimed run is executed now, and waits until it may be. leave must be
+// called at the end of the execution. It is nil if the run is not executed now; then the run was
+// released or parked.
+func (w *Worker) prepare(ctx context.Context, work *store.ClaimedRun) (leave func()) {
+	v, err := w.judge(ctx, work)
+	if err == nil && v.park == nil && v.failures >= w.config.MaxAttempts { //mutate:max-attempts
+		v.park = &parkReason{codeTooManyAttempts, fmt.Sprintf("the run was attempted %d times without success", v.failures)}
+	}
+	switch {
+	case err != nil:
+	case v.park != nil:
+		err = v.park
+	case v.delay > 0:
+		w.releaseLater(ctx, work, v.delay)
+		return nil
+	default:
+		leave, err = w.admit(ctx, work, v)
+	}
+	switch {
+	case err == nil:
+		return leave
+	case errors.Is(err, errBusy):
+		w.releaseLater(ctx, work, w.config.Lease)
+	case !errors.Is(err, store.ErrFenced):
+		w.releaseUnfinished(ctx, work, nil, err)
+	}
+	return nil
+}
+
+// releaseLater releases a run that was not executed.
+func (w *Worker) releaseLater(ctx context.Context, work *store.ClaimedRun, delay time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
+	defer cancel()
+	_ = w.release(ctx, work.Lease, store.Release{Delay: delay})
+}
+
 // runProvider calls the provider, after the metadata were read, within the span of the execution.
 func (w *Worker) runProvider(ctx context.Context, work *store.ClaimedRun, known Preloaded, state *checkpointBuffer) (provider.Result, docs.RunMeta, trace.Span, error) {
 	if known.Meta == nil {
@@ -146,9 +188,6 @@ func (w *Worker) runProvider(ctx context.Context, work *store.ClaimedRun, known 
 func (w *Worker) callProvider(ctx context.Context, work *store.ClaimedRun, known Preloaded, state *checkpointBuffer) (result provider.Result, err error) {
 	defer recovery.Recover(&err) //mutate:provider-panic-recovered
 	run := work.Run
-	if run.Attempts >= w.config.MaxAttempts { //mutate:max-attempts
-		return result, provider.ErrPark // perhaps the run itself makes processes crash
-	}
 	p, err := w.providers.Of(run)
 	if err != nil {
 		return result, err
@@ -296,6 +335,9 @@ func (w *Worker) tryCommit(ctx context.Context, work *store.ClaimedRun, meta doc
 		rest.Status, rest.Open, c.Writes = store.StatusFailed, nil, onFailure
 	case fermata.NeedsInput:
 	}
+	if err := w.addProblem(ctx, c, result.Outcome); err != nil {
+		return nil, err
+	}
 	if err := w.withdrawDropped(ctx, c, rest); err != nil {
 		return nil, err
 	}
@@ -364,6 +406,9 @@ func (w *Worker) releaseUnfinished(ctx context.Context, work *store.ClaimedRun, 
 		if _, err := w.store.Fenced(work.Lease).Save(ctx, key, last.BaseVersion, last.Delta); err != nil {
 			w.config.Log.Warn("last checkpoint not saved; the work will be repeated", "account", work.Run.Account, "run", work.Run.ID)
 		}
+	}
+	if w.background.Ctx.Err() == nil {
+		w.recordProblem(ctx, work.Run, why)
 	}
 	release := store.Release{Delay: retry.DelayAfter(work.Run.Attempts)}
 	later, hasTime := errors.AsType[*fermata.RetryError](why)

@@ -61,6 +61,18 @@ func (w *Worker) Retry(ctx context.Context, account, stateKey string, by desk.Fr
 	if err := c.AddAudit(auditrec.ActorOrSystem(by), c.AuditPlace(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
 		return err
 	}
+	problem, revision, err := w.docs.Problem(ctx, account, run.ID)
+	if err != nil {
+		return err
+	}
+	if revision > 0 { // it gets all its attempts again
+		problem.Crashes, problem.AloneCrashes, problem.Excused, problem.AloneFence = 0, 0, 0, 0
+		change, err := docs.ProblemChange(run.ID, problem, revision)
+		if err != nil {
+			return err
+		}
+		c.Documents = append(c.Documents, change)
+	}
 	if _, err = w.store.Retry(ctx, account, run.ID, c.Writes); errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %q was retried by another request", errs.ErrNotParked, stateKey)
 	}

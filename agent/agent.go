@@ -92,6 +92,7 @@ func NewFunc(name, description string, fn Func) (Agent, error) {
 type builtin struct {
 	name, description string
 	perform           Func
+	parts             parts
 }
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -100,7 +101,7 @@ func newBuiltin(name, description string, perform Func) (*builtin, error) {
 	if !validName.MatchString(name) {
 		return nil, fmt.Errorf("agent: invalid agent name %q: use 1 to 64 letters, digits, _ and -", name)
 	}
-	return &builtin{name, description, perform}, nil
+	return &builtin{name: name, description: description, perform: perform}, nil
 }
 
 func (b *builtin) Name() string        { return b.name }

@@ -65,6 +65,7 @@ func NewChat(c Chat) (Agent, error) {
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
+	b.parts = parts{agents: c.Agents, tools: c.Tools, dynamic: c.MoreTools != nil}
 	return b, nil
 }
 

@@ -79,12 +79,17 @@ func NewParallel(name, description string, agents ...Agent) (Agent, error) {
 
 // newFlow creates an agent that runs these agents, each at most rounds times.
 func newFlow(name, description string, rounds int, agents []Agent, perform Func) (Agent, error) {
-	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
+	b, err := newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
 		if err := checkAgentsPresent(activation.FromContext(ctx), rounds, agents...); err != nil {
 			return nil, err
 		}
 		return perform(ctx, input)
 	})
+	if err != nil {
+		return nil, err
+	}
+	b.parts = parts{agents: agents}
+	return b, nil
 }
 
 func checkAgents(name string, agents []Agent) ([]Agent, error) {

@@ -139,7 +139,10 @@ func (a Snooze) apply(d *update) error {
 func (a Extend) apply(d *update) error {
 	until := a.Until.UTC().Round(0)
 	if !until.After(d.r.Deadline) {
-		return d.refuse(ErrInvalidTime, "the deadline is already "+formatTime(d.r.Deadline)+" already")
+		return d.refuse(ErrInvalidTime, "the deadline is already "+formatTime(d.r.Deadline))
+	}
+	if !d.r.canExtend() {
+		return d.refuse(ErrInvalidTime, "the deadline cannot be extended: the route has no cap")
 	}
 	last := d.r.Created.Add(time.Duration(d.r.Route.Cap))
 	if limit := d.r.Requirement.maxOpen(); limit > 0 {
@@ -164,6 +167,9 @@ func (a Escalate) apply(d *update) error {
 	}
 	if err := d.checkText(a.Reason, false); err != nil {
 		return err
+	}
+	if !d.r.Snoozed.IsZero() {
+		d.endSnooze()
 	}
 	next := -1
 	for i := range d.r.Route.Steps {

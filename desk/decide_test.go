@@ -253,6 +253,21 @@ func TestAbandon_NeedsNoQuorum(t *testing.T) {
 	w.mustEnd(desk.OutcomeAbandoned, "rita")
 }
 
+// The requester may be a program: it abandons its own request, and no other.
+func TestAbandon_RequesterMayBeAnAgent(t *testing.T) {
+	for id, want := range map[string]string{"rita": "", "other-bot": "not_human"} {
+		w := open(t, questionSpec())
+		from := w.from(id)
+		from.Actor.Kind = desk.ActorAgent
+		if want != "" {
+			w.mustRefuse(want, desk.Abandon{From: from})
+			continue
+		}
+		w.apply(desk.Abandon{From: from, Reason: "never mind"})
+		w.mustEnd(desk.OutcomeAbandoned, id)
+	}
+}
+
 // A task can be abandoned if the request is about an action, unless the verb is forbidden.
 func TestAbandon_ActionUnlessVerbIsForbidden(t *testing.T) {
 	w := open(t, specNeeding(group(3, "group:dba")))

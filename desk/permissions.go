@@ -99,7 +99,7 @@ func (d *update) checkActor(r permission) error {
 			return d.refuse(ErrNotPermitted, "")
 		}
 	case byRequesterOrApprover:
-		if actor.Kind != ActorHuman {
+		if !requester && actor.Kind != ActorHuman {
 			return d.refuse(ErrNotHuman, "")
 		}
 	case byRequesterOrRun:

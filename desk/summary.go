@@ -85,6 +85,9 @@ func CheckEligible(r Request, person string, directory Directory) error {
 // [CheckEligible].
 func AllowedVerbs(r Request, person string, directory Directory) ([]Verb, error) {
 	err := CheckEligible(r, person, directory)
+	if !r.canExtend() {
+		r.Requirement.Verbs = slices.DeleteFunc(slices.Clone(r.Requirement.Verbs), func(v Verb) bool { return v == VerbExtend })
+	}
 	if err == nil {
 		return slices.Clone(r.Requirement.Verbs), nil
 	}
@@ -93,6 +96,9 @@ func AllowedVerbs(r Request, person string, directory Directory) ([]Verb, error)
 	}
 	return slices.DeleteFunc(slices.Clone(r.Requirement.Verbs), func(v Verb) bool { return v == VerbApprove }), nil
 }
+
+// canExtend reports whether the route lets people extend the deadline.
+func (r Request) canExtend() bool { return r.Route.Cap > 0 }
 
 func checkEligibleFor(r Request, person string, verb Verb, directory Directory) error {
 	d := &update{r: r, env: Env{Directory: directory}, command: "decide", from: From{Actor: Actor{ID: person}}}

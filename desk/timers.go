@@ -3,6 +3,7 @@ package desk
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -103,6 +104,26 @@ func (d *update) alreadyNotified() []StepResult {
 		}
 	}
 	return known
+}
+
+// endSnooze ends a snooze early. Steps up to the last one that fired before it are done: an
+// escalation goes forward.
+func (d *update) endSnooze() {
+	last := -1
+	for _, e := range d.r.Log {
+		step, err := strconv.Atoi(e.Detail["step"])
+		switch {
+		case e.Type == EventEdited: // the route has started again
+			last = -1
+		case e.Type == EventRouteStep && e.Detail["as"] == string(StepFired) && err == nil:
+			last = max(last, step-1)
+		}
+	}
+	d.restartRoute(d.now)
+	for i := range last + 1 {
+		d.r.RouteProgress.DoneSteps = append(d.r.RouteProgress.DoneSteps, StepResult{Step: i, At: d.now, Outcome: StepSkipped})
+	}
+	d.logEvent(EventSnoozeEnded, "ended the snooze", nil)
 }
 
 func (d *update) stepDone(step int) bool {

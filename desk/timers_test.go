@@ -292,6 +292,39 @@ func TestEscalate_FiresNextStepNow(t *testing.T) {
 	}
 }
 
+// An escalation ends a snooze and goes forward: a step that fired before does not fire again.
+func TestEscalate_AfterSnoozeGoesForward(t *testing.T) {
+	ask := actionSpec()
+	ask.Route = desk.Route{Name: "x", Steps: []desk.Step{
+		{At: 0, Notify: []string{"group:dba"}}, {At: dur(hour), Page: []string{"oncall:a"}}, {At: dur(2 * hour), Page: []string{"oncall:b"}}, {At: dur(24 * hour), Expire: "stale"},
+	}}
+	w := open(t, ask)
+	w.advanceTo(hour)
+	w.apply(desk.Snooze{From: w.from("ann"), Until: start.Add(5 * hour)})
+	w.apply(desk.Escalate{From: w.from("ann"), Reason: "urgent"})
+	if got := fmt.Sprint(w.sentTargets(desk.NoticeNotify), w.sentTargets(desk.NoticePage)); got != "[[group:dba]] [[oncall:a] [oncall:b]]" || !w.request.Snoozed.IsZero() {
+		t.Errorf("told %s, snoozed until %s", got, w.request.Snoozed)
+	}
+	w.mustRefuse("no_step", desk.Escalate{From: w.from("ann")})
+	mustHaveUniqueKeys(t, w.notices)
+}
+
+// Without a cap nothing can be extended: it is not offered, and the refusal says so.
+func TestExtend_NeedsACap(t *testing.T) {
+	ask := actionSpec()
+	ask.Route = desk.Route{Name: "x", Steps: []desk.Step{{At: 0, Notify: []string{"inbox"}}, {At: dur(hour), Expire: "stale"}}}
+	w := open(t, ask)
+	w.mustRefuse("bad_time", desk.Extend{From: w.from("ann"), Until: start.Add(2 * hour)})
+	for cap, want := range map[desk.Duration]bool{0: false, dur(2 * hour): true} {
+		r := w.request
+		r.Route.Cap = cap
+		verbs, err := desk.AllowedVerbs(r, "ann", w.members)
+		if err != nil || slices.Contains(verbs, desk.VerbExtend) != want {
+			t.Errorf("cap %s: %v, %v", cap, verbs, err)
+		}
+	}
+}
+
 func TestOnTimeout_EscalateFiresAllStepsAndKeepsRouteDeadline(t *testing.T) {
 	ask := actionSpec()
 	ask.Requirement.Deadline, ask.Requirement.OnTimeout = dur(hour), desk.EscalateOnTimeout

@@ -191,7 +191,7 @@ func (s *Server) registerRequestActions() {
 			return s.act(ctx, in.ID, a.act(in.from(ctx, a.name), in.Body))
 		})
 	}
-	abandon := operation("abandon-request", http.MethodPost, api.Prefix+"/requests/{id}/abandon", "Cancel the run that this request belongs to", authn.RoleApprover)
+	abandon := operation("abandon-request", http.MethodPost, api.Prefix+"/requests/{id}/abandon", "Cancel the run that this request belongs to", authn.RoleAgent, authn.RoleApprover)
 	abandon.Metadata[actionMetadata] = desk.CommandAbandon
 	huma.Register(s.api, abandon, s.abandon)
 	s.registerReveal()

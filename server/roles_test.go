@@ -38,7 +38,7 @@ var mayCall = map[string][]authn.Role{
 	"POST /api/v1/requests/{id}/snooze":    {authn.RoleApprover},
 	"POST /api/v1/requests/{id}/extend":    {authn.RoleApprover},
 	"POST /api/v1/requests/{id}/escalate":  {authn.RoleApprover},
-	"POST /api/v1/requests/{id}/abandon":   {authn.RoleApprover},
+	"POST /api/v1/requests/{id}/abandon":   {authn.RoleAgent, authn.RoleApprover},
 	"GET /api/v1/requests/events":          {authn.RoleApprover, authn.RoleAuditor},
 	"POST /api/v1/requests/{id}/viewing":   {authn.RoleApprover, authn.RoleAuditor},
 	"POST /api/v1/requests/{id}/reveal":    {authn.RoleApprover, authn.RoleAuditor},

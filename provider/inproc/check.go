@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider"
 )
@@ -56,8 +57,7 @@ func (g *flowGraph[S]) inspect(ctx context.Context, run provider.Run) ([]*fermat
 	return saved.Interrupts, nil
 }
 
-// inspect reads the run of an agent. Its graph has one node; its agents and tools are known only
-// when it runs.
+// inspect reads the run of an agent, and checks the agents and tools that wait.
 func (g *agentGraph) inspect(ctx context.Context, run provider.Run) ([]*fermata.InterruptCtx, error) {
 	runner, err := g.runner(run, nil, nil)
 	if err != nil {
@@ -67,5 +67,5 @@ func (g *agentGraph) inspect(ctx context.Context, run provider.Run) ([]*fermata.
 	if err != nil {
 		return nil, err
 	}
-	return saved.Interrupts, nil
+	return saved.Interrupts, agent.CheckOpen(g.config.Agent, saved.Interrupts)
 }

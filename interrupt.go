@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/jsondiff"
 	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
@@ -34,7 +35,19 @@ type InterruptCtx struct {
 	// Parent is the composite or graph that contains this place; nil for the outermost graph of the
 	// run.
 	Parent *InterruptCtx
+	// Supersedes is the id of the interrupt that this one replaces, because what it showed has
+	// changed; "" if there is none. An answer to that id is rejected. Changes are the differences
+	// between what the two show.
+	Supersedes string
+	Changes    []Change
+	// Refused is the reason why the last answer was not used; "" if there is none. See
+	// [RefuseAnswer].
+	Refused string
 }
+
+// Change is one difference between what two interrupts show: the JSON pointer, and the values
+// before and after.
+type Change = jsondiff.Difference
 
 // InfoAs returns the info of an interrupt as a T, whether or not the interrupt was raised in this
 // process.
@@ -117,7 +130,36 @@ func (e *InterruptError) Unwrap() []error {
 	return errs
 }
 
-// ExtractInterruptInfo returns where the run waits if err is an [InterruptError].
+// FailedError reports that a run failed, or was stopped, while interrupts are open. They can be
+// answered: the node that failed is then entered again.
+type FailedError struct {
+	// Info lists the open interrupts.
+	Info *InterruptInfo
+	// Err is the failure.
+	Err error
+}
+
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("%v (open: %d)", e.Err, len(e.Info.Interrupts))
+}
+
+// Unwrap returns the failure.
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// OpenInterrupts returns the open interrupts of a run that waits ([InterruptError]) or has failed
+// next to them ([FailedError]); nil if err carries none.
+func OpenInterrupts(err error) []*InterruptCtx {
+	if failed, ok := errors.AsType[*FailedError](err); ok {
+		return failed.Info.Interrupts
+	}
+	if waiting, ok := errors.AsType[*InterruptError](err); ok {
+		return waiting.Info.Interrupts
+	}
+	return nil
+}
+
+// ExtractInterruptInfo returns where the run waits if err is an [InterruptError]. For a run that
+// has failed next to open interrupts see [OpenInterrupts].
 func ExtractInterruptInfo(err error) (*InterruptInfo, bool) {
 	waiting, ok := errors.AsType[*InterruptError](err)
 	if !ok {

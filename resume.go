@@ -102,3 +102,28 @@ func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool,
 	}
 	return true, true, data
 }
+
+// RefuseAnswer refuses the last answer that the code at the current address got from [Kind.Ask] or
+// [GetResumeContext]. The question stays open, and the person sees the reason. The node must return
+// the error:
+//
+//	amount, err := Amount.Ask(ctx, "how much?")
+//	if err == nil && amount > limit {
+//		err = fermata.RefuseAnswer(ctx, "at most 100")
+//	}
+//	if err != nil {
+//		return state, err
+//	}
+//
+// Use it for rules that depend on the state of the run. A rule about the answer alone belongs into
+// the kind, which rejects the answer before it is recorded.
+func RefuseAnswer(ctx context.Context, reason string) error {
+	scope := activation.FromContext(ctx)
+	if scope == nil {
+		return ErrNoRun
+	}
+	if err := scope.RefuseLast(reason); err != nil {
+		return err
+	}
+	return fmt.Errorf("fermata: refuse an answer at %s: the code there has read none", scope.FullAddress())
+}

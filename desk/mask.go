@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/jsondiff"
 )
 
 // Masked replaces a sensitive value.
@@ -82,7 +83,7 @@ func (r Request) CheckNotMasked(answer json.RawMessage) error {
 // has another form than its data, so there the mask is not allowed anywhere.
 func (r Request) checkNotMasked(answer json.RawMessage, root string) error {
 	var doc any
-	if len(r.Requirement.Sensitive) == 0 || len(answer) == 0 || decodeNumbers(answer, &doc) != nil {
+	if len(r.Requirement.Sensitive) == 0 || len(answer) == 0 || jsondiff.Decode(answer, &doc) != nil {
 		return nil // invalid JSON is reported elsewhere
 	}
 	pointers := r.Requirement.Sensitive
@@ -120,8 +121,8 @@ func maskUnder(data json.RawMessage, root string, pointers []string) (json.RawMe
 		return data, nil
 	}
 	var doc any
-	if err := decodeNumbers(data, &doc); err != nil {
-		return encode(Masked), slices.Clone(pointers)
+	if err := jsondiff.Decode(data, &doc); err != nil {
+		return jsondiff.Encode(Masked), slices.Clone(pointers)
 	}
 	var found, texts []string
 	for _, pointer := range pointers {
@@ -139,7 +140,7 @@ func maskUnder(data json.RawMessage, root string, pointers []string) (json.RawMe
 	if len(texts) > 0 {
 		doc = replaceTexts(doc, textReplacer(texts))
 	}
-	return encode(doc), found
+	return jsondiff.Encode(doc), found
 }
 
 // missing is the value at a pointer that leads nowhere.

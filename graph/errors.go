@@ -49,6 +49,11 @@ var (
 	// run.
 	ErrWithdrawn = errors.New("graph: interrupt was withdrawn")
 
+	// ErrSuperseded is returned if what the interrupt showed has changed since: the run asks again
+	// under another id. Nothing was run. Show the new version and answer that. It is also an
+	// ErrWithdrawn.
+	ErrSuperseded = fmt.Errorf("%w: what it showed has changed", ErrWithdrawn)
+
 	// ErrUnanswered is returned if a node finished while an interrupt that it raised with
 	// Interrupt, StatefulInterrupt or CompositeInterrupt is still open. Its result is discarded. A
 	// part that is not a resume target must raise its interrupt again (or run in fermata.Do, which
@@ -168,9 +173,10 @@ func (e *StepLimitError) Error() string {
 }
 
 // ProgramChangedError reports that the run contains something that this program does not have: a
-// node that was removed, a state field that seems to be renamed, or an interrupt of an unknown
-// kind. Nothing was run or changed. Restore it, or declare the change with [Graph.Rename] and
-// [Graph.MigrateState].
+// node that was removed, a state field that seems to be renamed, an interrupt of an unknown kind,
+// or an accepted answer to a question that a node no longer asks. Nothing was changed; for an
+// answer, the result of the node is discarded, and the answer is kept. Restore it, or declare the
+// change with [Graph.Rename] and [Graph.MigrateState].
 type ProgramChangedError struct {
 	Run string
 	// Missing lists the addresses of nodes, the fields, or the interrupts that are missing.

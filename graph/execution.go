@@ -45,7 +45,9 @@ type execution struct {
 	changedInstances []*instance       // instances with changes to stage
 	records          *smallmap.Map[string, *activation.Record]
 	badAnswers       []*fermata.AnswerError
-	saveErr          error
+	// modified are the states of graphs as the modifiers of this call changed them, by place.
+	modified map[string]statePtr
+	saveErr  error
 }
 
 type placeStatus struct {
@@ -212,6 +214,7 @@ func (exec *execution) settleInterrupt(r *activation.Record, status activation.S
 	if r.Status != status {
 		r.Status = status
 	}
+	r.Undelivered = false
 	exec.indexInterrupt(r)
 	settled := r.Closed(status)
 	return partChange{r.Part(), settled.Encode()}
@@ -230,6 +233,12 @@ func (exec *execution) setInfo(id string, info any) {
 	exec.mu.Lock()
 	defer exec.mu.Unlock()
 	exec.records.Get(id).Info = info
+}
+
+// wasLoaded reports whether an interrupt was there when this execution began, so that people may
+// have seen it.
+func (exec *execution) wasLoaded(r *activation.Record) bool {
+	return exec.loaded != nil && slices.Contains(exec.loaded.at(r.Activation).records, r)
 }
 
 // addBadAnswers records answers that the asking code could not use.
@@ -345,6 +354,19 @@ func (exec *execution) openBelow(place string) []*activation.Record {
 	return open
 }
 
+// unreadBelow lists the answers to interrupts inside an activation that no node has read.
+func (exec *execution) unreadBelow(place string) []*activation.Record {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	var unread []*activation.Record
+	for _, r := range exec.records.All() {
+		if r.Activation != place && activation.Below(r.Activation, place) && r.Status == activation.StatusAnswered && r.Undelivered {
+			unread = append(unread, r)
+		}
+	}
+	return unread
+}
+
 // abandonedBelow lists the open interrupts of graphs inside an activation that its node, which
 // waits for these signals, no longer runs, and the parts of those graphs: if the node runs one
 // again, it starts from the beginning.
@@ -401,6 +423,9 @@ func (exec *execution) checkAnswers(root *compiled, given ...map[string]any) ([]
 			case r.Status == activation.StatusAnswered: //mutate:answered-once
 				return nil, fmt.Errorf("%w: %s at %s", ErrAlreadyAnswered, id, r.Address)
 			case r.Status == activation.StatusWithdrawn:
+				if next := exec.successorOf(id); next != "" { //mutate:superseded-rejected
+					return nil, fmt.Errorf("%w: %s at %s is now %s", ErrSuperseded, id, r.Address, next)
+				}
 				return nil, fmt.Errorf("%w: %s at %s", ErrWithdrawn, id, r.Address)
 			}
 			answer, attestation := splitAttested(answer)
@@ -412,6 +437,16 @@ func (exec *execution) checkAnswers(root *compiled, given ...map[string]any) ([]
 		}
 	}
 	return checked, nil
+}
+
+// successorOf returns the id of the interrupt that supersedes another, or "".
+func (exec *execution) successorOf(id string) string {
+	for _, r := range exec.records.All() {
+		if r.Supersedes == id {
+			return r.ID
+		}
+	}
+	return ""
 }
 
 // splitAttested separates an answer from its attestation, if it has one.
@@ -514,6 +549,7 @@ var jsonNull = []byte("null")
 func (exec *execution) saveAnswers(ctx context.Context, answers []checkedAnswer) error {
 	for _, a := range answers {
 		a.record.Status, a.record.Answer, a.record.Undelivered, a.record.AnswerType = activation.StatusAnswered, a.answer, true, a.fingerprint
+		a.record.Refused = ""
 		if a.record.Kind == KindHold {
 			a.record.Attestation = a.attestation
 		}

@@ -46,6 +46,7 @@ type instance struct {
 	queued       bool
 	done         bool
 	discarded    bool // the activation that contains it is over
+	modified     bool // a state modifier of this call changed the state
 	// inline avoids allocations for the usual case of one element.
 	inline struct {
 		next  [1]int

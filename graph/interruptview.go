@@ -7,6 +7,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/jsondiff"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/smallmap"
 )
 
@@ -31,6 +33,8 @@ func (v *interruptView) interrupt(r *activation.Record) *fermata.InterruptCtx {
 	if ic.Info == nil {
 		ic.Info = v.storedInfo(r)
 	}
+	ic.Supersedes, ic.Refused = r.Supersedes, r.Refused
+	ic.Changes = changesOf(r, ic)
 	v.seen.Set(r.ID, ic)
 	if parent := v.session.records.Get(r.Parent); parent != nil {
 		ic.Parent = v.interrupt(parent)
@@ -38,6 +42,33 @@ func (v *interruptView) interrupt(r *activation.Record) *fermata.InterruptCtx {
 		ic.Parent = v.parentOf(address, r.Address)
 	}
 	return ic
+}
+
+// changesOf returns the differences between what an interrupt shows and what the one that it
+// supersedes showed.
+func changesOf(r *activation.Record, ic *fermata.InterruptCtx) []fermata.Change {
+	if r.Supersedes == "" {
+		return nil
+	}
+	now := ic.Data
+	if r.Kind == KindHold {
+		var err error
+		if now, err = json.Marshal(roundtrip.Addressable(ic.Info)); err != nil {
+			return nil
+		}
+	}
+	changes, err := jsondiff.Diff(orNull(r.Before), orNull(now))
+	if err != nil {
+		return nil
+	}
+	return changes
+}
+
+func orNull(data json.RawMessage) json.RawMessage {
+	if data == nil {
+		return jsonNull
+	}
+	return data
 }
 
 // storedInfo returns the info of an interrupt of an earlier process. It is never the only form:

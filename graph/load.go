@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
-	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/internal/roundtrip"
@@ -78,7 +76,12 @@ func (inst *instance) restore(saved *checkpoint) error {
 		return err
 	}
 	inst.attachHeldStates()
-	return inst.startReady()
+	if err := inst.startReady(); err != nil {
+		return err
+	}
+	inst.lock()
+	defer inst.unlock()
+	return inst.refreshHolds()
 }
 
 // applyNewHolds holds before nodes that have a new hold in this program and that were about to be
@@ -403,80 +406,4 @@ func (l *stateLoader) taskResult(st *savedTask) (statePtr, error) {
 		}
 	}
 	return l.decode(st.BaseClock, st.Changed, st.Version)
-}
-
-// applyModifiers calls the caller's state modifiers. Waiting nodes also see the changes.
-func (inst *instance) applyModifiers() error {
-	if len(inst.exec.modifiers) == 0 {
-		return nil
-	}
-	address, err := fermata.ParseAddress(inst.location.Address)
-	if err != nil {
-		return err
-	}
-	edited, err := inst.flow.stateType.clone(inst.state)
-	if err != nil {
-		return inst.unsavable(err)
-	}
-	for _, modifier := range inst.exec.modifiers {
-		if err := callModifier(modifier, address, edited); err != nil {
-			return fmt.Errorf("graph: modifying the state of %s: %w", inst.location.Address, err)
-		}
-	}
-	changed := changedFields(inst.flow.stateType, inst.state, edited, nil)
-	if len(changed) == 0 {
-		return nil
-	}
-	data, err := inst.flow.stateType.normalize(edited, changed, nil)
-	if err != nil {
-		return inst.unsavable(err)
-	}
-	if err := inst.checkListsUnchanged(edited); err != nil {
-		return fmt.Errorf("graph: modifying the state of %s: %w", inst.location.Address, err)
-	}
-	err = inst.applyUpdate(&stateUpdate{
-		by: "state modifier", base: inst.state, baseClock: inst.clock, result: edited, changed: changed, data: data, version: inst.nextVersion(),
-	})
-	if err != nil {
-		return err
-	}
-	for _, t := range inst.tasks {
-		if t.status != taskReady && t.status != taskWaiting {
-			continue // a hold keeps the state that it showed, until its answer is merged
-		}
-		t.baseClock, t.base = inst.clock, inst.state
-		inst.markTaskDirty(t)
-	}
-	inst.prune()
-	return nil
-}
-
-// checkListsUnchanged returns an error if the list of an active fan-out would change: an item could
-// get the result of another one and bypass its interrupt.
-func (inst *instance) checkListsUnchanged(edited statePtr) (err error) {
-	defer recovery.Recover(&err)
-	for _, t := range inst.tasks {
-		n, saved := inst.flow.nodes[t.node], inst.exec.loaded.at(t.place)
-		if n.items == nil || len(saved.journal)+len(saved.records)+len(saved.below) == 0 {
-			continue
-		}
-		before, err := inst.flow.stateType.copyIfShared(t.base)
-		if err != nil {
-			return err
-		}
-		after, err := inst.flow.stateType.copyIfShared(edited)
-		if err != nil {
-			return err
-		}
-		oldItems, newItems := n.items(before), n.items(after)
-		if !reflect.DeepEqual(oldItems, newItems) && !sameJSON(oldItems, newItems) {
-			return fmt.Errorf("node %q is processing a list that would change: change it before the node begins or after it has finished", n.name)
-		}
-	}
-	return nil
-}
-
-func callModifier(modifier StateModifier, at fermata.Address, state any) (err error) {
-	defer recovery.Recover(&err)
-	return modifier(at, state)
 }

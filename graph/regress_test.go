@@ -132,8 +132,7 @@ func TestI13_AnAnswerWhoseCheckPanicsIsRefusedLikeAnyOther(t *testing.T) {
 	}
 }
 
-// besideAHold is a graph with a held node and one that asks; the second has been answered, so that
-// the hold shows a state that is no longer the newest.
+// besideAHold is a graph with a held node and one that asks; the second has been answered.
 func besideAHold(t *testing.T) (*harness[notes], *fermata.InterruptCtx) {
 	var c counter
 	g := graph.New[notes]("beside")
@@ -152,12 +151,13 @@ func besideAHold(t *testing.T) (*harness[notes], *fermata.InterruptCtx) {
 
 func TestI17_AHoldWhoseEditMeetsAConflictStaysOpenWithTheNewestState(t *testing.T) {
 	h, hold := besideAHold(t)
-	_, err := h.resume(graph.Answer(hold.ID, notes{B: "edited"}))
+	modify := func(_ fermata.Address, state any) error { state.(*notes).B = "modified"; return nil }
+	_, err := h.resume(graph.Answer(hold.ID, notes{B: "edited"}), graph.WithStateModifier(modify))
 	again := h.waits(err)[0]
-	if shown, _ := fermata.InfoAs[notes](again); !isAnswerError(err) || again.ID != hold.ID || shown.B != "beta" {
+	if shown, _ := fermata.InfoAs[notes](again); !isAnswerError(err) || again.Supersedes != hold.ID || shown.B != "modified" {
 		t.Fatalf("got %+v, %v", again, err)
 	}
-	out, err := h.resume(graph.Answer(hold.ID, notes{B: "edited knowingly"}))
+	out, err := h.resume(graph.Answer(again.ID, notes{B: "edited knowingly"}))
 	if err != nil || out.A != "held" || out.B != "edited knowingly" {
 		t.Fatalf("got %+v, %v", out, err)
 	}
@@ -167,7 +167,7 @@ func isAnswerError(err error) bool { _, ok := errors.AsType[*fermata.AnswerError
 
 func TestHold_AModifierDoesNotMakeAnEditUndoOthersWork(t *testing.T) {
 	h, hold := besideAHold(t)
-	out, err := h.resume(graph.Answer(hold.ID, notes{N: 7}), graph.WithStateModifier(func(_ fermata.Address, state any) error {
+	out, err := h.resume(graph.Answer(hold.ID, notes{B: "beta", N: 7}), graph.WithStateModifier(func(_ fermata.Address, state any) error {
 		state.(*notes).C = "modified"
 		return nil
 	}))

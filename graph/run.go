@@ -170,6 +170,9 @@ func (fl *compiled) resume(ctx context.Context, s *execution) (statePtr, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := fl.callModifiers(s, "", fl.address, checked); err != nil { //mutate:modifiers-before-answers
+		return nil, err
+	}
 	if err := s.saveAnswers(ctx, checked); err != nil {
 		return nil, err
 	}
@@ -241,7 +244,20 @@ func (fl *compiled) advance(ctx context.Context, exec *execution, input statePtr
 		}
 		return nil, exec.saveWaiting(ctx, fl, shown)
 	}
-	return nil, exec.saveFailure(ctx, failure)
+	return nil, fl.withOpen(exec, exec.saveFailure(ctx, failure))
+}
+
+// withOpen adds the open interrupts to the error of a failed run: a failure next to a question does
+// not hide it.
+func (fl *compiled) withOpen(exec *execution, failure error) error {
+	if exec.store == nil || exec.saveErr != nil {
+		return failure
+	}
+	open := exec.openInterrupts(fl)
+	if len(open) == 0 {
+		return failure
+	}
+	return &fermata.FailedError{Info: &fermata.InterruptInfo{Run: exec.Run(), Interrupts: open}, Err: failure}
 }
 
 func (fl *compiled) finish(ctx context.Context, exec *execution, inst *instance) (statePtr, error) {

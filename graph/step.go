@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/activation"
@@ -29,7 +30,8 @@ func (inst *instance) step(ctx context.Context, ready []*task) error {
 	inst.lock()
 	defer inst.unlock()
 	failure = join(failure, inst.mergeStep())
-	return join(failure, inst.startReady())
+	failure = join(failure, inst.startReady())
+	return join(failure, inst.refreshHolds())
 }
 
 // runNode runs a node and records the result. With siblings, a result is saved at once: a crash
@@ -186,9 +188,13 @@ func (inst *instance) onWaiting(t *task, v *activation.Activation, signals []*ac
 		if r.Kind == "" && !r.Composite { //mutate:open-interrupt-raised-again
 			return unansweredError(r)
 		}
+	}
+	unused := v.UnusedAnswers()
+	inst.pairReplaced(slices.Concat(remaining, unused), signals)
+	for _, r := range slices.Concat(remaining, v.Superseded()) {
 		inst.settleInterrupt(r, activation.StatusWithdrawn)
 	}
-	for _, r := range v.UnusedAnswers() {
+	for _, r := range unused {
 		if r.Undelivered {
 			inst.exec.addBadAnswers([]*activation.BadAnswer{{ID: r.ID, Err: fmt.Errorf("%w: the question changed before the answer was used", ErrWithdrawn)}})
 		}
@@ -203,6 +209,44 @@ func (inst *instance) onWaiting(t *task, v *activation.Activation, signals []*ac
 	t.status, t.signals = taskWaiting, signals
 	inst.markTaskDirty(t)
 	return nil
+}
+
+// pairReplaced records which new question of a node replaces one that the node no longer asks: the
+// only new one of the same kind at the same place. The lock must be held.
+func (inst *instance) pairReplaced(gone []*activation.Record, signals []*activation.Signal) {
+	for _, old := range gone {
+		if old.Kind == "" {
+			continue
+		}
+		same := func(r *activation.Record) bool {
+			return r.Kind == old.Kind && r.Activation == old.Activation && placeOfQuestion(r) == placeOfQuestion(old)
+		}
+		var next *activation.Record
+		n := 0
+		for _, s := range signals {
+			if same(s.Record) && s.Record.Supersedes == "" && !inst.exec.wasLoaded(s.Record) {
+				next, n = s.Record, n+1
+			}
+		}
+		for _, other := range gone {
+			if other != old && same(other) {
+				n++
+			}
+		}
+		if n == 1 && next != nil {
+			next.Supersedes, next.Before = old.ID, old.Data
+			inst.recordInterrupt(next, nil)
+		}
+	}
+}
+
+// placeOfQuestion returns the relative path of a question, without the digest of an action.
+func placeOfQuestion(r *activation.Record) string {
+	outer, last := splitPlace(r.RelPath)
+	if strings.HasPrefix(last, string(fermata.SegmentApprove)+":") {
+		last, _, _ = strings.Cut(last, "#")
+	}
+	return activation.Join(outer, last)
 }
 
 func unansweredError(r *activation.Record) error {
@@ -232,6 +276,11 @@ func (inst *instance) onFinished(t *task, v *activation.Activation, used bool, o
 	}
 	inst.mu.Lock()
 	defer inst.mu.Unlock()
+	if used || t.loaded {
+		if err := inst.unusedAnswers(t, v); err != nil {
+			return err
+		}
+	}
 	if used {
 		if err := inst.removeActivation(t, v); err != nil {
 			return err
@@ -240,6 +289,30 @@ func (inst *instance) onFinished(t *task, v *activation.Activation, used bool, o
 	t.status, t.result, t.changed, t.data = taskFinished, out, changed, data
 	inst.markTaskDirty(t)
 	return nil
+}
+
+// unusedAnswers returns an error if a question of the finished node is open, or if people answered
+// something that it did not ask. The lock must be held.
+func (inst *instance) unusedAnswers(t *task, v *activation.Activation) error {
+	for r := range v.Records() {
+		if _, err := finalStatus(r); err != nil {
+			return err
+		}
+	}
+	unused := slices.DeleteFunc(v.UnusedAnswers(), func(r *activation.Record) bool {
+		return !r.Undelivered // an earlier entry has used it
+	})
+	if inst.exec.loaded != nil && len(inst.exec.loaded.at(inst.placeOf(t)).below) > 0 {
+		unused = append(unused, inst.exec.unreadBelow(inst.placeOf(t))...)
+	}
+	if len(unused) == 0 { //mutate:unused-answer-is-error
+		return nil
+	}
+	missing := make([]string, len(unused))
+	for i, r := range unused {
+		missing[i] = fmt.Sprintf("an answer to %s at %s, which the node did not ask for", r.ID, r.Address)
+	}
+	return inst.flow.programChanged(inst.exec.Run(), missing...)
 }
 
 // removeActivation stages the removal of a finished activation's journal. Its interrupts remain as

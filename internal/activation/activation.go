@@ -96,6 +96,7 @@ type state struct {
 	raised     []*Record                    // interrupts that were raised in this entry
 	skipped    map[string]bool              // places that this entry skipped
 	badAnswers []*BadAnswer
+	uses       int  // number of answers that this entry got
 	ranGraphs  bool // the code of this entry ran graphs
 }
 
@@ -486,7 +487,7 @@ func (s *Scope) LastAnswered(kind string) *Record {
 		}
 	}
 	if last != nil {
-		last.used = true
+		s.state.use(last)
 	}
 	return last
 }

@@ -26,6 +26,9 @@ func (r *Record) Encode() []byte {
 	o.Raw("state", r.State)
 	o.Bool("composite", r.Composite)
 	o.String("parent", r.Parent)
+	o.String("supersedes", r.Supersedes)
+	o.Raw("before", r.Before)
+	o.String("refused", r.Refused)
 	o.String("status", string(r.Status))
 	o.Int("seq", int64(r.Seq))
 	o.Raw("answer", r.Answer)
@@ -68,6 +71,12 @@ func (r *Record) Decode(part string, in *jsonlite.Reader) {
 			r.Composite = in.Bool()
 		case "parent":
 			r.Parent = in.String()
+		case "supersedes":
+			r.Supersedes = in.String()
+		case "before":
+			r.Before = json.RawMessage(in.Raw())
+		case "refused":
+			r.Refused = in.String()
 		case "status":
 			r.Status = Status(in.String())
 		case "seq":

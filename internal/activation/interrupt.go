@@ -1,6 +1,7 @@
 package activation
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -62,11 +63,19 @@ type Record struct {
 	// such an interrupt.
 	Composite bool
 	Parent    string
+	// Supersedes is the id of the interrupt that this one replaces, because what it showed has
+	// changed. Before is what that one showed.
+	Supersedes string
+	Before     json.RawMessage
+	// Refused says why the last answer was not used.
+	Refused string
 
-	// The following fields are not stored. used reports whether the current entry got the answer;
-	// part caches the result of Part.
-	used bool
-	part string
+	// The following fields are not stored. used is greater than 0 if the current entry got the
+	// answer, and highest for the last one. superseded reports that the current entry replaced
+	// it. part caches the result of Part.
+	used       int
+	superseded bool
+	part       string
 	// Info is the question as a Go value, if it was asked in this process.
 	Info any
 }
@@ -92,7 +101,7 @@ func (r *Record) Place() string { return Join(r.Activation, r.RelPath) }
 
 // Closed returns the record with a final status and without the fields that only an open one needs.
 func (r *Record) Closed(status Status) Record {
-	return Record{ID: r.ID, Address: r.Address, Activation: r.Activation, RelPath: r.RelPath, Key: r.Key, Kind: r.Kind, Status: status, Seq: r.Seq, part: r.part}
+	return Record{ID: r.ID, Address: r.Address, Activation: r.Activation, RelPath: r.RelPath, Key: r.Key, Kind: r.Kind, Status: status, Seq: r.Seq, Supersedes: r.Supersedes, part: r.part}
 }
 
 // Signal is the error that stops a node so that it waits here.
@@ -142,7 +151,7 @@ func (s *Scope) Ask(kind, key string, data json.RawMessage, info any) (*Record, 
 		m.add(r)
 	}
 	if r.Status == StatusAnswered {
-		r.used = true
+		m.use(r)
 		return r, nil, nil
 	}
 	if r.Status == StatusWithdrawn {
@@ -150,6 +159,12 @@ func (s *Scope) Ask(kind, key string, data json.RawMessage, info any) (*Record, 
 	}
 	s.raise(r)
 	return nil, &Signal{Record: r, Info: info}, nil
+}
+
+// use records that the current entry got the answer of a record.
+func (m *state) use(r *Record) {
+	m.uses++
+	r.used = m.uses
 }
 
 // newRecord creates a record. The caller holds the lock.
@@ -204,7 +219,8 @@ func digits(s string) int {
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // Interrupt returns the signal for an interrupt without a kind. While the last one at this place is
-// open, Interrupt reuses it with the new question and state. After an answer it creates a new one.
+// open and shows the same, Interrupt reuses it with the new state. If it showed something else, the
+// new one supersedes it. After an answer Interrupt creates a new one.
 func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal) (*Signal, error) {
 	if err := s.Claim("interrupt"); err != nil {
 		return nil, err
@@ -215,9 +231,17 @@ func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal
 		return nil, ErrEnded
 	}
 	last, n := s.lastLocked()
-	if last == nil || last.Status != StatusOpen {
+	var superseded *Record
+	if last != nil && last.Status == StatusOpen && !last.Composite && !bytes.Equal(last.Data, data) { //mutate:changed-interrupt-new-id
+		superseded = last
+	}
+	if last == nil || last.Status != StatusOpen || superseded != nil {
 		last = s.newRecord(ordinalKey(n+1), "")
 		s.state.add(last)
+	}
+	if superseded != nil {
+		superseded.Status, superseded.superseded = StatusWithdrawn, true
+		last.Supersedes, last.Before, last.Parent = superseded.ID, superseded.Data, superseded.Parent
 	}
 	last.Data, last.State, last.Composite = data, state, len(subs) > 0
 	s.raise(last)
@@ -255,7 +279,8 @@ func (s *Scope) lastLocked() (*Record, int) {
 	return last, n
 }
 
-// Last returns a copy of the newest interrupt without a kind at this place, or nil.
+// Last returns a copy of the newest interrupt without a kind at this place, or nil. Its answer, if
+// it has one, counts as used.
 func (s *Scope) Last() *Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,6 +290,9 @@ func (s *Scope) Last() *Record {
 	last, _ := s.lastLocked()
 	if last == nil {
 		return nil
+	}
+	if last.Status == StatusAnswered {
+		s.state.use(last)
 	}
 	dup := *last
 	return &dup
@@ -282,34 +310,6 @@ func (s *Scope) Interrupted() bool {
 		}
 	}
 	return false
-}
-
-// Refuse reopens an answered interrupt because its answer cannot be used. It returns the error to
-// wait with, or err if there is no such interrupt.
-func (s *Scope) Refuse(id string, err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isOver() { // it stays as it was saved
-		return ErrEnded
-	}
-	for _, r := range s.state.records.All() {
-		if r.ID == id && r.Status == StatusAnswered {
-			r.Status, r.Answer = StatusOpen, nil //mutate:unusable-answer-reopens
-			s.state.badAnswers = append(s.state.badAnswers, &BadAnswer{ID: id, Err: err})
-			return &Signal{Record: r}
-		}
-	}
-	return err
-}
-
-// RefuseAndWait is Refuse for a question that the code at this place has just asked. The code must
-// return the error.
-func (s *Scope) RefuseAndWait(id string, err error) error {
-	err = s.Refuse(id, err)
-	if signal, ok := err.(*Signal); ok {
-		s.Raise(signal)
-	}
-	return err
 }
 
 // BadAnswers returns the answers refused in this entry.
@@ -514,17 +514,33 @@ func contains(r *Record, signals []*Signal, known map[*Record]bool) bool {
 	return known[r] || len(signals) == 1 && signals[0].Record == r
 }
 
-// UnusedAnswers returns the answered questions that this entry did not ask. The entry now asks
-// something else, and an answer to an old question must not be used for a later one.
+// UnusedAnswers returns the answered questions that this entry did not ask, and the new answers to
+// interrupts without a kind that it did not read. The entry now asks something else, and an answer
+// to an old question must not be used for a later one.
 func (v *Activation) UnusedAnswers() []*Record {
 	var unused []*Record
 	for r := range v.Records() {
-		//mutate:answer-matches-record
-		if r.Status == StatusAnswered && r.Kind != "" && !r.used && !v.isSkipped(r.RelPath) {
+		if r.Status != StatusAnswered || r.used > 0 || v.isSkipped(r.RelPath) {
+			continue
+		}
+		// an answer without data need not be read
+		read := r.Kind == "" && (r.Composite || !r.Undelivered || r.Answer == nil)
+		if !read { //mutate:answer-matches-record
 			unused = append(unused, r)
 		}
 	}
 	return unused
+}
+
+// Superseded returns the interrupts that this entry replaced by others.
+func (v *Activation) Superseded() []*Record {
+	var list []*Record
+	for r := range v.Records() {
+		if r.superseded {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // isSkipped reports whether this entry skipped the work that contains rel.

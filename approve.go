@@ -431,6 +431,12 @@ type Decision struct {
 	Rule string    `json:"rule,omitempty" attest:"rule"`
 }
 
+// Yes returns the decision of a person who approves. Set Args to approve edited arguments.
+func Yes(by string) Decision { return Decision{Verb: VerbApprove, By: by} }
+
+// No returns the decision of a person who rejects, with the reason.
+func No(by, reason string) Decision { return Decision{Verb: VerbReject, By: by, Reason: reason} }
+
 // Verb is the type of a decision.
 type Verb string
 

@@ -141,11 +141,11 @@ func TestApprove_InvalidEditsAreRejectedBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
-// Regression: JSON Schema accepts 1.0 as an integer, Go does not, and the approved action could
+// Regression: JSON Schema accepts 1e20 as an integer, Go does not, and the approved action could
 // neither be performed nor asked about again.
 func TestApprove_EditsThatGoCannotDecodeLeaveTheInterruptOpen(t *testing.T) {
 	type small struct {
-		N int8 `json:"n"`
+		N int64 `json:"n"`
 	}
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		ok, err := fermata.Approve(ctx, fermata.Action[small]{Name: "pay", Args: small{N: 1}})
@@ -153,7 +153,7 @@ func TestApprove_EditsThatGoCannotDecodeLeaveTheInterruptOpen(t *testing.T) {
 	})
 	_, err := r.start()
 	id := waitsFor(t, err).ID
-	for _, args := range []string{`{"n":1.0}`, `{"n":1e1}`} {
+	for _, args := range []string{`{"n":1e20}`, `{"n":99999999999999999999.0}`} {
 		_, err := r.resume(graph.Answer(id, fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(args)}))
 		if !isAnswerError(err) || waitsFor(t, err).ID != id {
 			t.Fatalf("%s: got %v", args, err)
@@ -430,7 +430,7 @@ func TestEffect_ReceiptThatGoCannotDecodeLeavesTheInterruptOpen(t *testing.T) {
 	_, err := r.start()
 	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
 	id := waitsFor(t, err).ID
-	_, err = r.resume(graph.Answer(id, fermata.EffectResolution{Happened: true, Receipt: json.RawMessage("1.0")}))
+	_, err = r.resume(graph.Answer(id, fermata.EffectResolution{Happened: true, Receipt: json.RawMessage("1e20")}))
 	if !isAnswerError(err) || waitsFor(t, err).ID != id {
 		t.Fatalf("got %v", err)
 	}

@@ -75,6 +75,17 @@ func (e *EncodeError) Error() string {
 }
 func (e *EncodeError) Unwrap() error { return e.Err }
 
+// DataSizeError reports that what an interrupt shows is larger than [MaxDataBytes]. The node has
+// failed and nobody was asked. Show a summary, or a reference to the data.
+type DataSizeError struct {
+	Value string // what is too large
+	Size  int    // in bytes of JSON
+}
+
+func (e *DataSizeError) Error() string {
+	return fmt.Sprintf("fermata: %s has %d bytes; at most %d are allowed: show a summary or a reference", e.Value, e.Size, MaxDataBytes)
+}
+
 // RejectedError reports that a person or a policy rejected an action. It is final: the action must
 // not be performed.
 type RejectedError struct {

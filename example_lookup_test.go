@@ -58,7 +58,7 @@ func ExampleLookup() {
 	ctx, st := context.Background(), graph.WithStore(memory.New())
 	_, err = flow.Run(ctx, "", st, graph.WithRun("t-1"))
 	info, _ := fermata.ExtractInterruptInfo(err)
-	out, err := flow.Resume(ctx, "t-1", st, graph.Answer(info.Interrupts[0].ID, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"}))
+	out, err := flow.Resume(ctx, "t-1", st, graph.Answer(info.Interrupts[0].ID, fermata.Yes("ann")))
 	fmt.Println(out, err, len(b.paid))
 	// Output:
 	// 4200 cents paid <nil> 1

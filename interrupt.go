@@ -221,6 +221,9 @@ func raise(ctx context.Context, info, state any, subs ...*activation.Signal) err
 	if err != nil {
 		return err
 	}
+	if len(data) > MaxDataBytes {
+		return &DataSizeError{"the info of an interrupt at " + scope.FullAddress(), len(data)}
+	}
 	what := "the state of an interrupt at " + scope.FullAddress()
 	if err := checkComplete(state); err != nil {
 		return &EncodeError{Value: what, Err: err}

@@ -231,6 +231,9 @@ func (k *Kind[Q, A]) askWithID(ctx context.Context, question Q) (answer A, id st
 	if err != nil {
 		return answer, "", &EncodeError{Value: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
 	}
+	if len(data) > MaxDataBytes {
+		return answer, "", &DataSizeError{fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), len(data)}
+	}
 	record, signal, err := scope.Ask(k.name, k.questionKey(data), data, value)
 	if err != nil {
 		return answer, "", err

@@ -85,13 +85,24 @@ func (v *conversation) dispatch(ctx context.Context, call ToolCall) (tool.Result
 	if t := v.table[call.Name]; t != nil {
 		return t.Call(ctx, args)
 	}
-	if call.Name == transferName && len(v.targets()) > 0 {
+	if call.Name == ToolTransfer && len(v.targets()) > 0 {
 		return v.acceptTransfer(args)
 	}
 	if scope := activation.FromContext(ctx); wasWaiting(scope, scope.Path()) { //mutate:tool-of-call-gone
 		address, err := fermata.ParseAddress(scope.FullAddress())
 		return tool.Result{}, errors.Join(&ProgramChangedError{Run: v.scope.run, Missing: []fermata.Address{address}}, err)
 	}
-	return tool.Result{Failed: true, Text: fmt.Sprintf("There is no tool %q. The tools are: %s.",
-		call.Name, strings.Join(slices.Sorted(maps.Keys(v.table)), ", "))}, nil
+	return tool.Result{Failed: true, Text: v.unknownTool(call.Name)}, nil
+}
+
+// unknownTool tells the model which tools there are.
+func (v *conversation) unknownTool(name string) string {
+	names := slices.Sorted(maps.Keys(v.table))
+	if len(v.targets()) > 0 {
+		names = append(names, ToolTransfer)
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("There is no tool %q, and no other tool.", name)
+	}
+	return fmt.Sprintf("There is no tool %q. The tools are: %s.", name, strings.Join(names, ", "))
 }

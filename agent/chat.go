@@ -93,7 +93,7 @@ func toolTable(owner string, lists ...[]*tool.Tool) (map[string]*tool.Tool, erro
 		switch {
 		case t == nil:
 			errs = append(errs, fmt.Errorf("agent: %s has a nil tool", owner))
-		case table[t.Name()] != nil || t.Name() == transferName:
+		case table[t.Name()] != nil || t.Name() == ToolTransfer:
 			errs = append(errs, fmt.Errorf("agent: %s has two tools named %s", owner, t.Name()))
 		default:
 			table[t.Name()] = t
@@ -224,7 +224,7 @@ func (v *conversation) finalOutput(calls []ToolCall, results []Message) *Output 
 		if t == nil || results[i].Failed {
 			continue
 		}
-		if call.Name == exitName {
+		if call.Name == ToolExit {
 			return v.output(true)
 		}
 		if t.IsFinal() {
@@ -235,14 +235,12 @@ func (v *conversation) finalOutput(calls []ToolCall, results []Message) *Output 
 	return nil
 }
 
-const exitName = "exit_loop"
-
 // ExitTool returns a tool that lets a model end the loop that contains its agent.
 func ExitTool() *tool.Tool {
 	type args struct {
 		Reason string `json:"reason,omitempty" jsonschema:"why there is nothing more to do"`
 	}
-	return tool.New(exitName, "Ends the work when nothing is left to be done.", func(_ context.Context, a args) (string, error) {
+	return tool.New(ToolExit, "Ends the work when nothing is left to be done.", func(_ context.Context, a args) (string, error) {
 		return "Done. " + a.Reason, nil
 	}, tool.Repeatable())
 }

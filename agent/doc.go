@@ -19,8 +19,7 @@
 //	}
 //
 //	// A minute or a month later, in this process or another one:
-//	yes := fermata.Decision{Verb: fermata.VerbApprove, By: "ann"}
-//	runner.ResumeWithParams(ctx, "trip-1", &agent.ResumeParams{Targets: map[string]any{id: yes}})
+//	runner.Resume(ctx, "trip-1", agent.Answer(id, fermata.Yes("ann")))
 //
 // # How it works
 //

@@ -39,6 +39,18 @@ func (e *MaxTurnsError) Error() string {
 	return fmt.Sprintf("agent: %s is not done after %d turns", e.Agent, e.Max)
 }
 
+// FinishedError reports that the run has finished, and carries its output. errors.Is finds
+// [graph.ErrFinished].
+type FinishedError struct {
+	Run    string
+	Output *Output
+	// Err is the error of the graph that the agent runs in.
+	Err error
+}
+
+func (e *FinishedError) Error() string { return fmt.Sprintf("agent: run %s is finished", e.Run) }
+func (e *FinishedError) Unwrap() error { return e.Err }
+
 // LimitError reports that the run reached one of its limits and a person decided not to continue.
 type LimitError struct {
 	Reached    LimitReached

@@ -48,8 +48,8 @@ func Example() {
 	fmt.Printf("%s asks: %s %s\n", question.Address, asked.Summary, asked.Args)
 
 	// A minute or a month later, perhaps in another process.
-	answers := map[string]any{question.ID: fermata.Decision{Verb: fermata.VerbApprove, By: "ann"}}
-	for event, err := range runner.ResumeWithParams(context.Background(), "trip-1", &agent.ResumeParams{Targets: answers}) {
+	yes := agent.Answer(question.ID, fermata.Yes("ann"))
+	for event, err := range runner.Resume(context.Background(), "trip-1", yes) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -55,7 +55,10 @@ type savedReply struct {
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
-var errNoResponse = errors.New("agent: model stream ended without an answer")
+// errNoResponse returns the error of a model that returns neither a response nor an error.
+func (s *agentScope) errNoResponse(method, instead string) error {
+	return fmt.Errorf("agent: the model of %s returned nothing: %s must %s or return an error", s.agent.Name(), method, instead)
+}
 
 // callModel calls the model in the mode of the run.
 func (s *agentScope) callModel(ctx context.Context, m Model, request *Request) (*Response, error) {
@@ -63,7 +66,7 @@ func (s *agentScope) callModel(ctx context.Context, m Model, request *Request) (
 	if !s.streaming || !ok {
 		response, err := m.Generate(ctx, request)
 		if err == nil && response == nil {
-			err = errNoResponse
+			err = s.errNoResponse("Generate", "return a *Response")
 		}
 		return cloneResponse(response), err
 	}
@@ -81,7 +84,7 @@ func (s *agentScope) callModel(ctx context.Context, m Model, request *Request) (
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return nil, errNoResponse
+	return nil, s.errNoResponse("Stream", "end with a piece that has a Response")
 }
 
 // cloneResponse copies the response, because a model may return the same one again.

@@ -53,16 +53,10 @@ func NewPlanExecute(p PlanExecute) (Agent, error) {
 	return b, nil
 }
 
-// The tools that the models call to return a plan or an answer.
-const (
-	planName    = "plan"
-	respondName = "respond"
-)
-
 var (
-	planSpec = ToolSpec{planName, "Sets the steps that are still to be done, in order.",
+	planSpec = ToolSpec{ToolPlan, "Sets the steps that are still to be done, in order.",
 		json.RawMessage(`{"type":"object","properties":{"steps":{"type":"array","items":{"type":"string"},"minItems":1}},"required":["steps"],"additionalProperties":false}`)}
-	respondSpec = ToolSpec{respondName, "Gives the final answer, when nothing is left to be done.",
+	respondSpec = ToolSpec{ToolRespond, "Gives the final answer, when nothing is left to be done.",
 		json.RawMessage(`{"type":"object","properties":{"response":{"type":"string"}},"required":["response"],"additionalProperties":false}`)}
 )
 
@@ -110,7 +104,7 @@ func (w *planRun) callPlanner(ctx context.Context, number int, m Model) (answer 
 	message, err := w.scope.generate(ctx, strconv.Itoa(number), m, func(context.Context) (*Request, error) {
 		r := &Request{Messages: w.plannerMessages(), Tools: []ToolSpec{planSpec, respondSpec}}
 		if number == 0 {
-			r.Tools, r.MustCall = []ToolSpec{planSpec}, planName
+			r.Tools, r.MustCall = []ToolSpec{planSpec}, ToolPlan
 		}
 		return r, nil
 	}, func(m *Message) error {
@@ -145,9 +139,9 @@ func (w *planRun) parsePlan(number int, message *Message) (answer string, steps 
 		return "", nil, fmt.Errorf("agent: %s: the planner called %s with invalid arguments: %w", w.Name, call.Name, err)
 	}
 	switch {
-	case call.Name == respondName && args.Response != "":
+	case call.Name == ToolRespond && args.Response != "":
 		return args.Response, nil, nil
-	case call.Name == planName && len(args.Steps) > 0:
+	case call.Name == ToolPlan && len(args.Steps) > 0:
 		return "", args.Steps, nil
 	}
 	return "", nil, fmt.Errorf("agent: %s: the planner called %s(%s)", w.Name, call.Name, call.Args)

@@ -549,7 +549,7 @@ func TestRobust_AModelThatSaysNothing(t *testing.T) {
 	}
 	none := modelFunc(func(context.Context, *agent.Request) (*agent.Response, error) { return nil, nil })
 	p := record(newRunner(t, must(agent.NewChat(agent.Chat{Name: "none", Model: none}))).Query(t.Context(), "Go."))
-	if p.err == nil || !strings.Contains(p.err.Error(), "without an answer") {
+	if p.err == nil || !strings.Contains(p.err.Error(), "returned nothing") {
 		t.Errorf("got %q", p.log())
 	}
 }

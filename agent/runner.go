@@ -97,9 +97,26 @@ type runOptions struct {
 	takeOver bool
 	// resumeAll answers the interrupts that need no data.
 	resumeAll bool
+	answers  map[string]any
+	twice    string // an interrupt that was answered twice
 }
 
-// WithRun sets the id of a new run. The default is a random id, which every event carries.
+// Answer answers one interrupt, in a resume. [fermata.Yes] and [fermata.No] answer an approval.
+// Answering an interrupt twice is an error, and so is an answer for [Runner.Run].
+func Answer(interruptID string, answer any) RunOption {
+	return func(o *runOptions) {
+		if o.answers == nil {
+			o.answers = make(map[string]any)
+		}
+		if _, known := o.answers[interruptID]; known {
+			o.twice = interruptID
+		}
+		o.answers[interruptID] = answer
+	}
+}
+
+// WithRun sets the id of a new run. The default is a random id, which every event carries. For a
+// resume another id is an error.
 func WithRun(id string) RunOption { return func(o *runOptions) { o.run = id } }
 
 // WithSessionValues sets session values for a start or a resume; [Value] reads them.
@@ -137,22 +154,23 @@ func (r *Runner) Run(ctx context.Context, messages []Message, options ...RunOpti
 		if err != nil {
 			return runState{}, err
 		}
+		ctx = withAnswers(ctx, o.answers) // an error of the graph
 		input := runState{Messages: slices.Clone(messages), Streaming: r.config.EnableStreaming, Values: values}
 		return r.flow.Run(ctx, input, append(slices.Clip(r.options), graph.WithRun(o.run))...)
 	})
 }
 
-// Resume continues a run with the answers in ctx ([fermata.ResumeWithData]), or without answers
-// after a failure, a cancel or a crash.
+// Resume continues a run with the answers in the options ([Answer]) and in ctx
+// ([fermata.ResumeWithData]), or without answers after a failure, a cancel or a crash.
 //
-// If the run waits and ctx has no answers, the call itself is the answer, without data, to every
+// If the run waits and there are no answers, the call itself is the answer, without data, to every
 // interrupt that was raised with [Interrupt], [StatefulInterrupt] or a similar call. Questions with
 // a [fermata.Kind], approvals and holds stay open until they are answered; the run yields its
 // [Interrupted] event again. [Runner.ResumeWithParams] without targets answers nothing.
 func (r *Runner) Resume(ctx context.Context, run string, options ...RunOption) iter.Seq2[*Event, error] {
 	o := collectOptions(options)
 	targets, _ := fermata.TakeResumeTargets(ctx)
-	o.resumeAll = targets == nil
+	o.resumeAll = targets == nil && o.answers == nil
 	return r.resume(ctx, run, o, func(ctx context.Context) (*graph.LoadedRun[runState], error) { return r.load(ctx, run, o) })
 }
 
@@ -161,6 +179,13 @@ func (r *Runner) resume(ctx context.Context, run string, o *runOptions, load fun
 		if _, err := encodeValues(o.values); err != nil {
 			return runState{}, err // before any answer is saved
 		}
+		if o.run != "" && o.run != run {
+			return runState{}, fmt.Errorf("agent: WithRun(%q) is for a new run; this call resumes run %q", o.run, run)
+		}
+		if o.twice != "" {
+			return runState{}, &fermata.AnswerError{ID: o.twice, Err: errors.New("it is answered twice in one call")}
+		}
+		ctx = withAnswers(ctx, o.answers)
 		saved, err := load(ctx)
 		if err != nil {
 			return runState{}, err
@@ -192,10 +217,17 @@ func (r *Runner) ResumeWithParams(ctx context.Context, run string, params *Resum
 }
 
 func withTargets(ctx context.Context, params *ResumeParams) context.Context {
-	if params == nil || len(params.Targets) == 0 {
+	if params == nil {
 		return ctx
 	}
-	return fermata.BatchResumeWithData(ctx, params.Targets)
+	return withAnswers(ctx, params.Targets)
+}
+
+func withAnswers(ctx context.Context, answers map[string]any) context.Context {
+	if len(answers) == 0 {
+		return ctx
+	}
+	return fermata.BatchResumeWithData(ctx, answers)
 }
 
 func collectOptions(options []RunOption) *runOptions {
@@ -309,6 +341,11 @@ func (r *Runner) stream(ctx context.Context, x execution, start func(context.Con
 				Interrupts: userView(waiting.Info.Interrupts), Info: waiting.Info, BadAnswers: waiting.BadAnswers,
 			}})
 			return nil
+		}
+		if finished, ok := errors.AsType[*graph.FinishedError](err); ok {
+			if state, ok := finished.State.(runState); ok {
+				err = &FinishedError{Run: finished.Run, Output: state.Output, Err: err}
+			}
 		}
 		if err != nil {
 			return cancelled(c, x.run, err)

@@ -336,7 +336,7 @@ func TestStream_UnfinishedAnswerReturnsError(t *testing.T) {
 	}
 	good := script.New(script.Say("Well, yes."))
 	failed := record(build(mute{good}, true).Query(t.Context(), "Go.", agent.WithRun("run")))
-	if failed.err == nil || !strings.Contains(failed.err.Error(), "without an answer") {
+	if failed.err == nil || !strings.Contains(failed.err.Error(), "returned nothing") {
 		t.Fatalf("got %q", failed.log())
 	}
 	end := record(build(good, true).Resume(t.Context(), "run"))

@@ -12,9 +12,6 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// transferName is the tool that a model calls to hand the conversation over.
-const transferName = "transfer_to_agent"
-
 type transferArgs struct {
 	Agent string `json:"agent_name"`
 }
@@ -23,14 +20,18 @@ type transferArgs struct {
 // over to it.
 func (v *conversation) targets() []Agent {
 	targets := v.Agents
-	if s := v.scope; s.handedOver && s.outer != nil {
+	if s := v.scope; s.handedOver && s.outer != nil && v.subagent(s.outer.agent.Name()) == nil {
 		targets = append(slices.Clip(targets), s.outer.agent)
 	}
 	return targets
 }
 
-func (v *conversation) target(name string) Agent {
-	for _, a := range v.targets() {
+func (v *conversation) target(name string) Agent { return named(v.targets(), name) }
+
+func (v *conversation) subagent(name string) Agent { return named(v.Agents, name) }
+
+func named(agents []Agent, name string) Agent {
+	for _, a := range agents {
 		if a.Name() == name {
 			return a
 		}
@@ -56,7 +57,7 @@ func (v *conversation) transferSpec() (ToolSpec, bool) {
 		return ToolSpec{}, false // strings always have a JSON form
 	}
 	schema := fmt.Sprintf(`{"type":"object","properties":{"agent_name":{"type":"string","enum":%s}},"required":["agent_name"],"additionalProperties":false}`, enum)
-	return ToolSpec{transferName, text.String(), json.RawMessage(schema)}, true
+	return ToolSpec{ToolTransfer, text.String(), json.RawMessage(schema)}, true
 }
 
 // acceptTransfer answers the model's hand-over call.
@@ -74,7 +75,7 @@ func (v *conversation) acceptTransfer(args json.RawMessage) (tool.Result, error)
 // handOver runs another agent if one of these calls hands over. The first one counts.
 func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results []Message) (*Output, error) {
 	for i, call := range calls {
-		if call.Name != transferName || results[i].Failed {
+		if call.Name != ToolTransfer || results[i].Failed {
 			continue
 		}
 		var wish transferArgs
@@ -119,7 +120,7 @@ func narrate(messages []Message) []Message {
 				narrated = append(narrated, User(fmt.Sprintf("[%s] %s", name, m.Text)))
 			}
 		case RoleTool:
-			if call := calls[m.CallID]; call.Name != transferName {
+			if call := calls[m.CallID]; call.Name != ToolTransfer {
 				narrated = append(narrated, User(fmt.Sprintf("[%s] called %s with %s and got: %s", name, m.Tool, call.Args, m.Text)))
 			}
 		}

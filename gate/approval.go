@@ -30,13 +30,14 @@ type Approval[S any] struct {
 }
 
 // Add adds the gate to a graph: a node with this name, and the branch after it. It panics if the
-// gate is incomplete, so that an ineffective gate does not get into a program.
+// gate is incomplete, so that an ineffective gate does not get into a program. Two gates with one
+// ID are an error of Compile.
 func (a Approval[S]) Add(g *graph.Graph[S], node string, options ...graph.NodeOption) {
 	if mistake := a.invalid(); mistake != "" {
 		panic(fmt.Sprintf("gate: the gate at node %q %s", node, mistake))
 	}
 	g.Protect(func(state *S) any { return a.Decisions(state) }) // nobody but the gate writes decisions
-	g.Node(node, a.Ask, options...)
+	g.Node(node, a.Ask, append(slices.Clip(options), graph.UniqueID(a.ID))...)
 	g.Branch(node, a.Route, a.Forward, a.Backward)
 }
 

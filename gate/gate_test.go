@@ -255,3 +255,17 @@ func TestAsk_WithoutATimeTheRunsTimeIsRecorded(t *testing.T) {
 		t.Errorf("the trail is %+v", trail)
 	}
 }
+
+// Regression: the second gate took the decision of the first for its own.
+func TestCompile_TwoGatesWithOneIDAreAnError(t *testing.T) {
+	type state struct{ Decisions []gate.Record }
+	g := graph.New[state]("twice")
+	for _, node := range []string{"first", "second"} {
+		gate.Approval[state]{ID: "design", Decisions: func(s *state) *[]gate.Record { return &s.Decisions }, Forward: graph.End, Backward: "first"}.Add(g, node)
+		g.Edge(graph.Start, node)
+	}
+	_, err := g.Compile()
+	if err == nil || !strings.Contains(err.Error(), `nodes "first" and "second" have the same id "design"`) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -128,6 +128,7 @@ func (c *compiler) checkNodes() {
 		}
 		c.index[n.name] = i
 	}
+	c.checkUniqueIDs()
 	for _, hold := range slices.Concat(c.before, c.after) {
 		if _, ok := c.index[hold]; !ok {
 			c.addMistake(MistakeUnknown, hold, "a hold names unknown node %q%s", hold, c.suggestion(hold))
@@ -142,6 +143,19 @@ func (c *compiler) checkNodes() {
 		if _, ok := c.index[c.renames[old]]; !ok {
 			c.addMistake(MistakeUnknown, c.renames[old], "a rename names unknown node %q%s", c.renames[old], c.suggestion(c.renames[old]))
 		}
+	}
+}
+
+func (c *compiler) checkUniqueIDs() {
+	owners := make(map[string]string)
+	for _, n := range c.nodes {
+		if n.unique == "" {
+			continue
+		}
+		if other, used := owners[n.unique]; used {
+			c.addMistake(MistakeDuplicate, n.name, "nodes %q and %q have the same id %q: give each its own", other, n.name, n.unique)
+		}
+		owners[n.unique] = n.name
 	}
 }
 

@@ -22,8 +22,13 @@ var (
 	// ErrUnknownRun is returned if the store has no run with this id.
 	ErrUnknownRun = errors.New("graph: unknown run")
 
-	// ErrFinished is returned if the run has finished. Nothing was run.
+	// ErrFinished is returned if the run has finished. Nothing was run. The error is a
+	// [*FinishedError] with the final state.
 	ErrFinished = errors.New("graph: run is finished")
+
+	// ErrAnswersForNewRun is returned if answers are passed to a call that starts a run. Nothing
+	// was run. Pass them to Resume.
+	ErrAnswersForNewRun = errors.New("graph: a new run has no interrupts to answer")
 
 	// ErrRunning is returned if another call is executing the run, or was when its process died.
 	// Nothing was run. If the other process is known to be dead, resume with [TakeOver].
@@ -34,7 +39,7 @@ var (
 	ErrTakenOver error = activation.ControlError("graph: run was taken over")
 
 	// ErrStopped is returned if the run stopped at the end of a step because of [WithStop]. It can
-	// be resumed.
+	// be resumed. A run that was stopped before it began is not saved and can be started again.
 	ErrStopped error = activation.ControlError("graph: run was stopped")
 
 	// ErrUnknownInterrupt is returned if the run never raised an interrupt with this id. Nothing
@@ -71,6 +76,19 @@ var (
 	ErrWrongGraph = errors.New("graph: run belongs to another graph")
 )
 
+// FinishedError reports that the run has finished, and carries its result. errors.Is finds
+// [ErrFinished].
+type FinishedError struct {
+	Run string
+	// State is the final state, as the graph's state type.
+	State any
+}
+
+func (e *FinishedError) Error() string { return fmt.Sprintf("%v: %s", ErrFinished, e.Run) }
+
+// Is reports whether the target is ErrFinished.
+func (e *FinishedError) Is(target error) bool { return target == ErrFinished }
+
 // CompileError lists all mistakes of a graph.
 type CompileError struct {
 	Graph    string
@@ -92,7 +110,7 @@ type MistakeCode string
 // The mistakes that Compile finds.
 const (
 	MistakeName MistakeCode = "name" // an empty or reserved name
-	// two nodes with one name, or the same edge twice
+	// two nodes with one name or one unique id, or the same edge twice
 	MistakeDuplicate MistakeCode = "duplicate"
 	// an edge, branch, hold or rename names an unknown node
 	MistakeUnknown     MistakeCode = "unknown"

@@ -430,6 +430,9 @@ func (exec *execution) checkAnswers(root *compiled, given ...map[string]any) ([]
 			}
 			answer, attestation := splitAttested(answer)
 			data, err := exec.checkAnswer(r, answer, attestation, root)
+			if err == nil && len(data) > fermata.MaxAnswerBytes {
+				err = &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: fmt.Errorf("it has %d bytes; at most %d are allowed: store it elsewhere and answer with a reference", len(data), fermata.MaxAnswerBytes)}
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -63,6 +63,7 @@ type node struct {
 	// items to parallel.
 	run     func(ctx context.Context, in, out statePtr, parallel int) error
 	timeout time.Duration
+	unique  string // the id of UniqueID
 	sub     *compiled
 	fanOut  bool
 	// items returns the list that a fan-out processes.
@@ -99,7 +100,14 @@ const DefaultMaxSteps = 1000
 // NodeOption configures a node.
 type NodeOption func(*nodeOptions)
 
-type nodeOptions struct{ timeout time.Duration }
+type nodeOptions struct {
+	timeout time.Duration
+	unique  string
+}
+
+// UniqueID declares an id of a node, apart from its name, that no other node of the graph may have,
+// such as that of a gate. Compile reports duplicates.
+func UniqueID(id string) NodeOption { return func(o *nodeOptions) { o.unique = id } }
 
 // Timeout cancels the context of a node after d. The node must honour its context; it cannot be
 // stopped otherwise.
@@ -122,7 +130,7 @@ func (g *definition) add(n *node, options []NodeOption) {
 	for _, option := range options {
 		option(&o)
 	}
-	n.timeout = o.timeout
+	n.timeout, n.unique = o.timeout, o.unique
 	g.nodes = append(g.nodes, n)
 }
 

@@ -38,7 +38,7 @@ type options struct {
 func WithStore(s store.Checkpoints) Option { return func(o *options) { o.store = s } }
 
 // WithRun sets the id of a new run. The default, and "", is a random id. [Flow.Resume] takes the id
-// as an argument instead.
+// as an argument instead; another id there is an error.
 func WithRun(id string) Option { return func(o *options) { o.run = id } }
 
 // WithAccount sets the account of the run. The default is "".
@@ -65,7 +65,7 @@ func SaveOnWait() Option { return func(o *options) { o.saveOnWait = true } }
 func TakeOver() Option { return func(o *options) { o.takeOver = true } }
 
 // Answer answers one interrupt, like [fermata.ResumeWithData]. Answering an interrupt twice in one
-// call is an error.
+// call is an error, and so is an answer for [Flow.Run].
 func Answer(interruptID string, answer any) Option {
 	return func(o *options) {
 		if o.answers == nil {
@@ -101,6 +101,10 @@ func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) 
 
 func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (statePtr, error) {
 	s := newExecution(list)
+	targets, ctx := fermata.TakeResumeTargets(ctx)
+	if len(targets)+len(s.answers) > 0 {
+		return nil, fmt.Errorf("%w: use Resume to answer a run of %s that waits", ErrAnswersForNewRun, fl.name)
+	}
 	if scope := activation.FromContext(ctx); scope != nil && s.store == nil {
 		return fl.runInside(ctx, scope.Child(fl.address), input)
 	}
@@ -109,6 +113,9 @@ func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (sta
 	}
 	if !utf8.ValidString(s.run) {
 		return nil, fmt.Errorf("graph: invalid run id %q: not UTF-8", s.run)
+	}
+	if stopRequested(ctx, stopChannel(ctx)) == ErrStopped {
+		return nil, fmt.Errorf("%w before it began", ErrStopped)
 	}
 	if s.run == "" && s.store != nil {
 		s.run = ident.Random("run")
@@ -120,7 +127,6 @@ func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (sta
 			return nil, fmt.Errorf("graph: run %s: load: %w", s.run, err)
 		}
 	}
-	_, ctx = fermata.TakeResumeTargets(ctx)
 	s.head = head{Format: format, Graph: fl.name, Run: s.run}
 	s.begin(nil)
 	s.setStatus(StatusRunning, nil)
@@ -149,7 +155,7 @@ func (fl *compiled) resume(ctx context.Context, s *execution) (statePtr, error) 
 	run := s.run
 	switch {
 	case s.head.Status == StatusFinished:
-		return nil, fmt.Errorf("%w: %s", ErrFinished, run)
+		return nil, fl.finishedError(s)
 	case s.head.Status == StatusRunning && !s.takeOver: //mutate:no-second-execution
 		return nil, fmt.Errorf("%w: %s", ErrRunning, run)
 	}
@@ -179,9 +185,21 @@ func (fl *compiled) resume(ctx context.Context, s *execution) (statePtr, error) 
 	return fl.execute(ctx, s, nil)
 }
 
+// finishedError returns the error of a run that has finished, with its final state.
+func (fl *compiled) finishedError(s *execution) error {
+	state, err := fl.readState(s.loaded, "", nil)
+	if err != nil {
+		return errors.Join(fmt.Errorf("%w: %s", ErrFinished, s.run), err)
+	}
+	return &FinishedError{Run: s.run, State: fl.stateType.valueOf(state)}
+}
+
 // open loads a run of this graph.
 func (fl *compiled) open(ctx context.Context, run string, list []Option) (*execution, error) {
 	s := newExecution(list)
+	if s.run != "" && s.run != run {
+		return nil, fmt.Errorf("graph: WithRun(%q) is for a new run; Resume, Load and Inspect take the id as an argument, which is %q", s.run, run)
+	}
 	if s.run = run; s.store == nil {
 		return nil, fmt.Errorf("%w: pass WithStore to load run %s", ErrNoStore, run)
 	}

@@ -39,12 +39,14 @@ func Summary(summary func(args json.RawMessage) string) AskOption {
 // unless the tool is [Idempotent] or [Repeatable], or its [Lookup] knows the outcome. An Error is
 // the result of the call, so return it only if the outcome is known.
 func Approve(t *Tool, options ...AskOption) *Tool {
+	checkWrapped(t, "Approve")
 	return t.withApproval(fermata.AlwaysAsk, approvalConfig{}, options)
 }
 
 // Review is [Approve] with editable arguments. Edited arguments are validated like the model's, and
 // are reported to the model.
 func Review(t *Tool, options ...AskOption) *Tool {
+	checkWrapped(t, "Review")
 	return t.withApproval(fermata.AlwaysAsk, approvalConfig{editable: true}, options)
 }
 
@@ -55,6 +57,7 @@ func Review(t *Tool, options ...AskOption) *Tool {
 // An approver can edit the arguments where the policy of a server allows it, and nowhere else.
 // Edited arguments are validated like the model's.
 func Guard(t *Tool, policy fermata.Policy, options ...AskOption) *Tool {
+	checkWrapped(t, "Guard")
 	return t.withApproval(policy, approvalConfig{editableByPolicy: true}, options)
 }
 

@@ -20,6 +20,7 @@ func (e *Error) Error() string { return e.Message }
 // failures. An error with an unknown outcome is reported, too, so do not use it for a tool with
 // approval unless it says whether the call happened.
 func ReportErrors(t *Tool) *Tool {
+	checkWrapped(t, "ReportErrors")
 	call := t.call
 	return t.with(func(w *Tool) { w.call = reportErrors(call) })
 }

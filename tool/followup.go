@@ -67,6 +67,7 @@ func (c CompletedArgs) ValidateFor(question CompletionRequest) error {
 // that are still needed; when it returns none, the tool is called. It must depend only on the
 // arguments. The interrupts are of kind [Completion].
 func FollowUp[In any](t *Tool, missing func(In) []Missing) *Tool {
+	checkWrapped(t, "FollowUp")
 	return t.with(func(w *Tool) {
 		w.completers = append(slices.Clip(t.completers), func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
 			for {

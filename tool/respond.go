@@ -42,6 +42,7 @@ func (r HumanResponse) Validate() error {
 // Respond lets a person answer instead of the tool: the tool itself is never called. The interrupt
 // is of kind [Response].
 func Respond(t *Tool) *Tool {
+	checkWrapped(t, "Respond")
 	return t.with(func(w *Tool) {
 		w.retry = retryFreely
 		w.call = func(ctx context.Context, args json.RawMessage) (string, error) {

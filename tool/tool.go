@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -134,6 +135,9 @@ func Raw(name, description string, argsSchema json.RawMessage, fn func(ctx conte
 }
 
 func typed[In any](name, description string, fn func(context.Context, In) (string, error), options []Option) *Tool {
+	if in := reflect.TypeFor[In](); in.Kind() == reflect.Pointer {
+		panic(fmt.Sprintf("tool: New(%q): the arguments are of type %v: use %v, models always pass arguments", name, in, in.Elem()))
+	}
 	args, err := schema.For[In]()
 	if err == nil {
 		var t *Tool
@@ -272,6 +276,14 @@ func (t *Tool) check(args json.RawMessage) error {
 		return &argsError{t.name, err}
 	}
 	return nil
+}
+
+// checkWrapped panics if there is no tool to wrap: a wrapper without a tool must not get into a
+// program.
+func checkWrapped(t *Tool, wrapper string) {
+	if t == nil {
+		panic(fmt.Sprintf("tool: %s: the tool is nil: pass the result of New, and check the error of Raw", wrapper))
+	}
 }
 
 // with returns a copy that the wrapper may change.

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
 // UnmarshalUseNumber is json.Unmarshal with exact numbers in untyped places; a float64 could change
@@ -14,7 +16,11 @@ import (
 func UnmarshalUseNumber(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber() //mutate:number-kept-in-approval
-	return dec.Decode(v)
+	err := dec.Decode(v)
+	if plain, ok := strictjson.RetryIntegers(data, err); ok {
+		return UnmarshalUseNumber(plain, v)
+	}
+	return err
 }
 
 // Unmarshal is json.Unmarshal with a fast path for plain strings.
@@ -24,7 +30,11 @@ func Unmarshal(data []byte, v any) error {
 		*text = string(data[1:last])
 		return nil
 	}
-	return json.Unmarshal(data, v)
+	err := json.Unmarshal(data, v)
+	if plain, ok := strictjson.RetryIntegers(data, err); ok {
+		return json.Unmarshal(plain, v)
+	}
+	return err
 }
 
 // Decode is [UnmarshalUseNumber] for data that another version of a program may have stored. It is

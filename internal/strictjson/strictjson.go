@@ -97,7 +97,7 @@ func Members(data []byte) (map[string]json.RawMessage, error) {
 }
 
 // Decode checks data and decodes it into v. A member is an error if v has no field for it, or only
-// under a name in another case.
+// under a name in another case. An integer may be written with a fraction of zero or an exponent.
 func Decode(data []byte, v any) error {
 	if err := Check(data); err != nil {
 		return err
@@ -106,6 +106,9 @@ func Decode(data []byte, v any) error {
 	dec.DisallowUnknownFields()
 	dec.UseNumber()
 	if err := dec.Decode(v); err != nil {
+		if plain, ok := RetryIntegers(data, err); ok {
+			return Decode(plain, v)
+		}
 		return err
 	}
 	return checkNames(data, v)

@@ -286,6 +286,9 @@ func failureCode(err error) string {
 	if _, returned := errors.AsType[*fermata.ReturnedError](err); returned {
 		return "returned"
 	}
+	if _, large := errors.AsType[*fermata.DataSizeError](err); large {
+		return provider.CodeDataTooLarge
+	}
 	if errors.Is(err, graph.ErrCorrupt) {
 		return "corrupt_state"
 	}

@@ -97,8 +97,8 @@ type runOptions struct {
 	takeOver bool
 	// resumeAll answers the interrupts that need no data.
 	resumeAll bool
-	answers  map[string]any
-	twice    string // an interrupt that was answered twice
+	answers   map[string]any
+	twice     string // an interrupt that was answered twice
 }
 
 // Answer answers one interrupt, in a resume. [fermata.Yes] and [fermata.No] answer an approval.

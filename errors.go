@@ -26,6 +26,10 @@ var (
 	// one of another run or activation, or one that was already used. Nothing was done.
 	ErrNotApproved = errors.New("fermata: effect is not approved")
 
+	// ErrAnswerRefused is the error of an answer that the asking code refused with [RefuseAnswer]. Its
+	// text is the reason.
+	ErrAnswerRefused = activation.ErrRefused
+
 	// ErrPolicy wraps the error of a policy that could not decide. Nothing was done; the node may
 	// be run again.
 	ErrPolicy = errors.New("fermata: policy failed")

@@ -47,6 +47,26 @@ type NeedsInput struct {
 	// Deduplicated reports that an identical request was open, and this is its outcome. A server
 	// sets it.
 	Deduplicated bool `json:"deduplicated,omitempty"`
+	// Failure is set if a part of the run has failed next to the open interrupts. It is tried again
+	// with the next answer.
+	Failure *Failure `json:"failure,omitempty"`
+	// Unused are answers that were accepted and not used, because what they were about has changed.
+	Unused []UnusedAnswer `json:"unused,omitempty"`
+}
+
+// Failure is the failure of a part of a run. Code is stable and meant for programs; Message is meant
+// for people.
+type Failure struct {
+	Code    string `json:"error"`
+	Message string `json:"message,omitempty"`
+}
+
+// UnusedAnswer is an answer that was accepted and not used.
+type UnusedAnswer struct {
+	// ID is the id of the interrupt that was answered.
+	ID string `json:"id"`
+	// Reason says why the answer was not used. It does not contain the answer.
+	Reason string `json:"reason"`
 }
 
 // OpenInterrupt is an interrupt that a run waits for.
@@ -60,6 +80,12 @@ type OpenInterrupt struct {
 	// is no deadline. A server sets both.
 	RequestID string     `json:"requestId,omitempty"`
 	Deadline  *time.Time `json:"deadline,omitempty"`
+	// Supersedes is the id of the interrupt that this one replaces because what it showed has
+	// changed. Changed are the JSON pointers of the differences in Data.
+	Supersedes string   `json:"supersedes,omitempty"`
+	Changed    []string `json:"changed,omitempty"`
+	// Refused is the reason why the last answer to this interrupt was not used.
+	Refused string `json:"refused,omitempty"`
 	// Masked are the JSON pointers of sensitive values that a server has masked in Data.
 	Masked []string `json:"masked,omitempty"`
 }

@@ -167,7 +167,14 @@ type Completed struct {
 }
 
 // Waiting is the outcome of a run that waits for people.
-type Waiting struct{ Interrupts []Interrupt }
+type Waiting struct {
+	Interrupts []Interrupt
+	// Failure is set if a part of the run has failed next to the interrupts. It is tried again with
+	// the next answer.
+	Failure *Failed
+	// Unused are answers that the run accepted and did not use.
+	Unused []fermata.UnusedAnswer
+}
 
 // Failed is the outcome of a run that cannot continue by itself. Code is stable. Message is for
 // people and must not contain data of the run. Detail is the complete error, for operators.
@@ -190,4 +197,10 @@ type Interrupt struct {
 	DefaultAnswer json.RawMessage
 	// Timeout is how long the interrupt may be open; 0 leaves that to the executor.
 	Timeout time.Duration
+	// Supersedes is the id of the interrupt that this one replaces because what it showed has
+	// changed, and Changed the JSON pointers of the differences. Refused is the reason why the last
+	// answer was not used. See [fermata.OpenInterrupt].
+	Supersedes string
+	Changed    []string
+	Refused    string
 }

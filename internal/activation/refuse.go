@@ -49,7 +49,7 @@ func (s *Scope) RefuseLast(reason string) error {
 	if last == nil {
 		return nil
 	}
-	signal := s.refuse(last, reason, errors.New(reason))
+	signal := s.refuse(last, reason, refusedError(reason))
 	s.raise(last)
 	return signal
 }
@@ -63,3 +63,12 @@ func (s *Scope) RefuseAndWait(id string, err error) error {
 	}
 	return err
 }
+
+// ErrRefused is the error of an answer that the code refused.
+var ErrRefused = errors.New("fermata: the answer was refused")
+
+// refusedError is ErrRefused with the reason as its text.
+type refusedError string
+
+func (e refusedError) Error() string        { return string(e) }
+func (e refusedError) Is(target error) bool { return target == ErrRefused }

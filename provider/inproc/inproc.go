@@ -221,9 +221,9 @@ func toResult(e provider.Execution, err error, completed func() (provider.Comple
 	for _, answer := range e.Answers {
 		result.Applied = append(result.Applied, answer.InterruptID)
 	}
-	if info, waits := fermata.ExtractInterruptInfo(err); waits {
-		questions, err := toInterrupts(info.Interrupts)
-		result.Outcome = provider.Waiting{Interrupts: questions}
+	if waiting, waits := errors.AsType[*fermata.InterruptError](err); waits {
+		questions, err := toInterrupts(waiting.Info.Interrupts)
+		result.Outcome = provider.Waiting{Interrupts: questions, Unused: unusedAnswers(waiting.BadAnswers)}
 		return result, err
 	}
 	switch {
@@ -237,8 +237,37 @@ func toResult(e provider.Execution, err error, completed func() (provider.Comple
 		}
 		return provider.Result{}, err
 	}
-	result.Outcome = provider.Failed{Code: failureCode(err), Message: failureMessage(err), Detail: failureDetail(err)}
+	failure := provider.Failed{Code: failureCode(err), Message: failureMessage(err), Detail: failureDetail(err)}
+	// a person's refusal ends the run; another failure does not withdraw the questions next to it
+	if open := fermata.OpenInterrupts(err); len(open) > 0 && (failure.Code == codeNodeFailed || failure.Code == codePanic) {
+		questions, err := toInterrupts(open)
+		result.Outcome = provider.Waiting{Interrupts: questions, Failure: &failure}
+		return result, err
+	}
+	result.Outcome = failure
 	return result, nil
+}
+
+const (
+	codeNodeFailed = "node_failed"
+	codePanic      = "panic"
+)
+
+// unusedAnswers returns the answers that a run did not use. Their errors may contain parts of the
+// answers, so only the kind of problem is reported.
+func unusedAnswers(bad []*fermata.AnswerError) []fermata.UnusedAnswer {
+	var list []fermata.UnusedAnswer
+	for _, b := range bad {
+		reason := "the run could not use the answer"
+		switch {
+		case errors.Is(b, graph.ErrWithdrawn):
+			reason = "what was shown has changed"
+		case errors.Is(b, fermata.ErrAnswerRefused):
+			reason = b.Err.Error()
+		}
+		list = append(list, fermata.UnusedAnswer{ID: b.ID, Reason: reason})
+	}
+	return list
 }
 
 // retryable reports whether the execution, and not the run, has failed.
@@ -275,7 +304,7 @@ func failureCode(err error) string {
 		return "invalid_input"
 	}
 	if _, panicked := errors.AsType[*graph.PanicError](err); panicked {
-		return "panic"
+		return codePanic
 	}
 	if _, expired := errors.AsType[*fermata.ExpiredError](err); expired || errors.Is(err, errExpired) {
 		return "expired"
@@ -292,7 +321,7 @@ func failureCode(err error) string {
 	if errors.Is(err, graph.ErrCorrupt) {
 		return "corrupt_state"
 	}
-	return "node_failed"
+	return codeNodeFailed
 }
 
 // failureMessage returns the message for people. A node's error may contain any data, so only its
@@ -350,6 +379,10 @@ func toInterrupts(waiting []*fermata.InterruptCtx) ([]provider.Interrupt, error)
 				return nil, err
 			}
 			q.Data = data
+		}
+		q.Supersedes, q.Refused = ic.Supersedes, ic.Refused
+		for _, change := range ic.Changes {
+			q.Changed = append(q.Changed, change.Pointer)
 		}
 		if kind, ok := fermata.LookupKind(ic.Kind); ok {
 			q.AnswerSchema = kind.HumanAnswerSchema()

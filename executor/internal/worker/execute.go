@@ -390,7 +390,7 @@ func (w *Worker) toOutcome(ctx context.Context, c *txn.Tx, came provider.Outcome
 		if err := w.requests.SetTime(ctx, c); err != nil {
 			return nil, onFailure, err
 		}
-		return w.publishInterrupts(ctx, c, r.Interrupts, rest, retried)
+		return w.publishInterrupts(ctx, c, r, rest, retried)
 	}
 	return await.FailedOutcome(run, "bad_provider", "the provider came back with nothing"), onFailure, nil
 }

@@ -39,18 +39,46 @@ func visibleID(q provider.Interrupt, open []fermata.OpenInterrupt, applied []str
 	return q.ID
 }
 
+// supersededID returns the visible id of the interrupt that q replaces. before is what the run
+// waited for before this execution.
+func supersededID(q provider.Interrupt, before []fermata.OpenInterrupt) string {
+	for _, known := range before {
+		if q.Supersedes != "" && ids.ProviderID(known.ID) == q.Supersedes {
+			return known.ID
+		}
+	}
+	return q.Supersedes
+}
+
+// visibleUnused returns unused answers with the visible ids of their interrupts, which are among the
+// applied ones.
+func visibleUnused(unused []fermata.UnusedAnswer, applied []string) []fermata.UnusedAnswer {
+	list := slices.Clone(unused)
+	for i := range list {
+		for _, id := range applied {
+			if ids.ProviderID(id) == list[i].ID {
+				list[i].ID = id
+			}
+		}
+	}
+	return list
+}
+
 // publishInterrupts makes interrupts visible: it adds them to rest, and creates requests for new
 // ones. onFailure is written if the run fails instead. retried says that the store may have
 // published them already.
-func (w *Worker) publishInterrupts(ctx context.Context, tx *txn.Tx, questions []provider.Interrupt, rest *store.ExecutionEnd, retried bool) (outcome fermata.Outcome, onFailure store.Writes, err error) {
+func (w *Worker) publishInterrupts(ctx context.Context, tx *txn.Tx, came provider.Waiting, rest *store.ExecutionEnd, retried bool) (outcome fermata.Outcome, onFailure store.Writes, err error) {
 	run := tx.Run
 	session := w.governor.NewSession(tx, history.New(w.docs, run))
 	before, err := w.lastOpenInterrupts(run)
 	if err != nil {
 		return nil, store.Writes{}, err
 	}
-	waiting := fermata.NeedsInput{Run: run.ID, StateKey: run.StateKey}
-	for _, q := range questions {
+	waiting := fermata.NeedsInput{Run: run.ID, StateKey: run.StateKey, Unused: visibleUnused(came.Unused, rest.Applied)}
+	if came.Failure != nil {
+		waiting.Failure = &fermata.Failure{Code: came.Failure.Code, Message: came.Failure.Message}
+	}
+	for _, q := range came.Interrupts {
 		if code, problem := normalizeInterrupt(&q); code != "" {
 			return await.FailedOutcome(run, code, fmt.Sprintf("the question at %s: %s", q.Address, problem)), store.Writes{}, nil
 		}
@@ -77,7 +105,10 @@ func (w *Worker) publishInterrupts(ctx context.Context, tx *txn.Tx, questions []
 			}
 		}
 		rest.Open = append(rest.Open, shown)
-		waiting.Interrupts = append(waiting.Interrupts, fermata.OpenInterrupt{ID: q.ID, Address: q.Address, Envelope: q.Envelope, AnswerSchema: q.AnswerSchema})
+		waiting.Interrupts = append(waiting.Interrupts, fermata.OpenInterrupt{
+			ID: q.ID, Address: q.Address, Envelope: q.Envelope, AnswerSchema: q.AnswerSchema,
+			Supersedes: supersededID(q, before), Changed: q.Changed, Refused: q.Refused,
+		})
 	}
 	return waiting, store.Writes{}, nil
 }

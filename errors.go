@@ -26,8 +26,8 @@ var (
 	// one of another run or activation, or one that was already used. Nothing was done.
 	ErrNotApproved = errors.New("fermata: effect is not approved")
 
-	// ErrAnswerRefused is the error of an answer that the asking code refused with [RefuseAnswer]. Its
-	// text is the reason.
+	// ErrAnswerRefused is the error of an answer that the asking code refused with [RefuseAnswer].
+	// Its text is the reason.
 	ErrAnswerRefused = activation.ErrRefused
 
 	// ErrPolicy wraps the error of a policy that could not decide. Nothing was done; the node may

@@ -54,8 +54,8 @@ type NeedsInput struct {
 	Unused []UnusedAnswer `json:"unused,omitempty"`
 }
 
-// Failure is the failure of a part of a run. Code is stable and meant for programs; Message is meant
-// for people.
+// Failure is the failure of a part of a run. Code is stable and meant for programs; Message is
+// meant for people.
 type Failure struct {
 	Code    string `json:"error"`
 	Message string `json:"message,omitempty"`

@@ -121,7 +121,7 @@ type Runs struct {
 // Desk configures approvals.
 type Desk struct {
 	PolicyFile  string `key:"policyFile" help:"Policy file: which actions are allowed, denied or need approval, and by whom. Without it every action needs approval by any one approver. See docs/policy.md."`
-	RoutesFile  string `key:"routesFile" help:"Routes file: notices, reminders and pages until a request expires. Without it requests are only in the inbox, and expire after runs.timeout. See docs/routes.md."`
+	RoutesFile  string `key:"routesFile" help:"Routes file: notices, reminders and pages until a request expires. Without it requests have the default route: a reminder after 30 minutes, a page after 2 hours, expiry after 24 hours or runs.timeout, whichever is earlier. See docs/routes.md."`
 	GroupsFile  string `key:"groupsFile" help:"Groups file: {groups: {dba: [ann, bob]}}. People are named as in records, see auth.oidc.principalClaim."`
 	Environment string `key:"environment" help:"The value of req.environment in rules, for example prod."`
 	TimeZone    string `key:"timeZone" help:"The local time zone of rules, for example Europe/Zurich; defaults to the policy's time_zone."`

@@ -198,7 +198,7 @@ export interface paths {
         put?: never;
         /**
          * Invite a person to sign in with a password
-         * @description The link lets one person choose a password, once. For a person who is a member already, it replaces the password.
+         * @description The link lets one person choose a password, once. An invitation for a member replaces the password.
          */
         post: operations["invite"];
         delete?: never;

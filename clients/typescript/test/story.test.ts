@@ -81,7 +81,7 @@ test("an error response is a problem with a code", async () => {
 
   await fermata.decide(request, { action: "approve" });
   const late = await refused("already_decided", fermata.decide(request, { action: "reject" }));
-  assert.equal(late.decided?.by, "you");
+  assert.equal(late.decided?.by, "dana");
 
   await refused("unauthenticated", new Client({ url, token: "wrong" }).graphs());
 });

@@ -50,8 +50,8 @@ func supersededID(q provider.Interrupt, before []fermata.OpenInterrupt) string {
 	return q.Supersedes
 }
 
-// visibleUnused returns unused answers with the visible ids of their interrupts, which are among the
-// applied ones.
+// visibleUnused returns unused answers with the visible ids of their interrupts, which are among
+// the applied ones.
 func visibleUnused(unused []fermata.UnusedAnswer, applied []string) []fermata.UnusedAnswer {
 	list := slices.Clone(unused)
 	for i := range list {

@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help demo demo-terminal check test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis need-node need-langgraph need-oidc need-chromium
+.PHONY: help demo demo-terminal check test lint bench fuzz soak mutate cover deadcode tidy screenshots clean need-go need-cc need-pg need-redis need-node need-langgraph need-oidc need-chromium
 
 # Empty to test without the race detector, which needs a C compiler. SQLite, which is C that was translated to Go, is left out: it keeps its memory
 # where the detector does not look, and watching it takes two thirds of the time of all tests.
@@ -130,6 +130,10 @@ tidy: need-go ## go mod tidy in each module; fails if that changed anything
 		( cd "$$dir" && GOWORK=off go mod tidy -diff ) || { changed=1; ( cd "$$dir" && GOWORK=off go mod tidy ) || exit 1; echo "tidied $$dir"; }; \
 	done; \
 	exit $$changed
+
+screenshots: need-go need-chromium ## pictures of the main pages of the demo, in docs/img
+	@mkdir -p bin docs/img && go build -o bin/fermata ./cmd/fermata && \
+	FERMATA_SCREENSHOTS=$$PWD/docs/img go test -count=1 -run Screenshots ./web/browsertest
 
 clean: ## remove what the other targets leave behind, also the data of the demo
 	rm -rf .demo .fermata bin cover.out

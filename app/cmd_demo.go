@@ -99,7 +99,8 @@ type demoReady struct {
 	Token   string `json:"token"`
 	Account string `json:"account"`
 
-	signInLink string // signs a browser in; "" if other machines could use it
+	// SignIn is a link that signs a browser in; empty if other machines could use it.
+	SignIn string `json:"signIn,omitempty"`
 }
 
 func (c *demoCommand) prepare(ctx context.Context, r *runningServer) (demoReady, error) {
@@ -108,7 +109,7 @@ func (c *demoCommand) prepare(ctx context.Context, r *runningServer) (demoReady,
 	if ready.Token, err = demoKey(ctx, r.store); err != nil {
 		return ready, err
 	}
-	ready.signInLink, err = r.server.DevLink(r.mainAddr(), authn.Principal{Account: demoAccount, ID: demoPerson, Roles: []authn.Role{authn.RoleAdmin}}, "/inbox")
+	ready.SignIn, err = r.server.DevLink(r.mainAddr(), authn.Principal{Account: demoAccount, ID: demoPerson, Roles: []authn.Role{authn.RoleAdmin}}, "/inbox")
 	if err != nil && !errors.Is(err, authn.ErrNotLoopback) {
 		return ready, err
 	}
@@ -143,8 +144,8 @@ func (d demoReady) announce(p *program, data string) {
 		return
 	}
 	link := "(none: other machines can reach this address)"
-	if d.signInLink != "" {
-		link = d.signInLink
+	if d.SignIn != "" {
+		link = d.SignIn
 	}
 	// Indented lines can be typed.
 	fmt.Fprintf(p.out, `Fermata is ready at %[1]s; its data is in %[3]s. Stop it with Ctrl-C.

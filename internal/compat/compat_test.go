@@ -127,7 +127,8 @@ func TestDatabase_IsReadAndResumedAsBefore(t *testing.T) {
 			completed[run.StateKey] = completed[run.StateKey] || run.Status == store.StatusCompleted
 		}
 		for _, key := range waitingRuns {
-			if !completed[key] {
+			// of this one a hold is asked again, because the state that it showed has changed
+			if !completed[key] && key != "waiting-everything" {
 				t.Errorf("%s is not completed", key)
 			}
 		}

@@ -65,6 +65,8 @@ func TestPages_AreAccessible(t *testing.T) {
 			for _, p := range []struct{ name, path string }{
 				{"inbox", "/inbox?id=" + id}, {"list", "/inbox"}, {"request", "/requests/" + id}, {"review", "/requests/" + review}, {"approve", "/requests/" + id + "/approve"},
 				{"edit", "/requests/" + id + "/edit"}, {"reject", "/requests/" + id + "/reject"}, {"batch", "/batch?like=" + like}, {"missing", "/nowhere"},
+				{"runs", "/runs"}, {"run", "/runs/article-tea"}, {"graphs", "/graphs"}, {"graph", "/graphs/inproc:content-review"}, {"grants", "/grants"},
+				{"policies", "/policies"}, {"routes", "/routes"}, {"audit", "/audit?findings=1"}, {"analytics", "/analytics"}, {"me", "/me"}, {"docs", "/docs"},
 			} {
 				b.open(p.path)
 				for _, colours := range []string{"light", "dark"} {

@@ -81,7 +81,7 @@ type process struct {
 // demo starts the server with sample graphs.
 func demo(t *testing.T, dir string) *process {
 	t.Helper()
-	p := launch(t, nil, "demo", "--json", "--addr", "127.0.0.1:0", "--data", dir)
+	p := launch(t, nil, "demo", "--json", "--every", "0s", "--addr", "127.0.0.1:0", "--data", dir)
 	await(t, p.out, `"token"`, p)
 	return p
 }

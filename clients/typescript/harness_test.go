@@ -114,7 +114,7 @@ func demo(t *testing.T) site {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/fermata").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(context.Background(), program, "demo", "--json", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data"))
+	cmd := exec.CommandContext(context.Background(), program, "demo", "--json", "--every", "0s", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data"))
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()

@@ -140,12 +140,12 @@ func spawn(ts *testscript.TestScript, out, errFile string, args ...string) *proc
 
 // startDemo starts the demo on a free port, and configures the client commands for it.
 func startDemo(ts *testscript.TestScript, _ bool, args []string) {
-	p := spawn(ts, "stdout", "demo.err", append([]string{"demo", "--json", "--addr", "127.0.0.1:0"}, args...)...)
+	p := spawn(ts, "stdout", "demo.err", append([]string{"demo", "--json", "--every", "0s", "--addr", "127.0.0.1:0"}, args...)...)
 	line, err := p.out.ReadString('\n')
 	ts.Check(err)
 	var ready map[string]string
 	ts.Check(json.Unmarshal([]byte(line), &ready))
-	if len(ready) != 3 || ready["account"] != "demo" || !strings.HasPrefix(ready["url"], "http://127.0.0.1:") || !strings.HasPrefix(ready["token"], "fermata_") {
+	if len(ready) != 4 || !strings.HasPrefix(ready["signIn"], ready["url"]+"/signin/") || ready["account"] != "demo" || !strings.HasPrefix(ready["url"], "http://127.0.0.1:") || !strings.HasPrefix(ready["token"], "fermata_") {
 		ts.Fatalf("the demo printed %s", line)
 	}
 	ts.Setenv("FERMATA_URL", ready["url"])

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
@@ -178,7 +179,7 @@ type policyTable struct {
 func openTable(t *testing.T, storeURL string) *policyTable {
 	t.Helper()
 	for name, text := range map[string]string{
-		"policy.yaml": tablePolicy, "groups.yaml": "groups:\n  deciders: [bob, ops]\n",
+		"policy.yaml": tablePolicy, "groups.yaml": "groups:\n  deciders: [bob, ops, late]\n",
 		"fermata.yaml": "desk: {policyFile: policy.yaml, groupsFile: groups.yaml}\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -208,6 +209,13 @@ func openTable(t *testing.T, storeURL string) *policyTable {
 		e.keys[key[0]] = strings.TrimSpace(made)
 	}
 	e.keys["nobody"] = "not-a-key"
+	// an approver whom the rule names, with a credential that has expired
+	code, made, errOut := call(t, "keys", "create", "acme", "late", "approver", "--for", "1s", "--store", storeURL)
+	if code != exitOK {
+		t.Fatal(errOut)
+	}
+	e.keys["late"] = strings.TrimSpace(made)
+	time.Sleep(time.Second)
 	return e
 }
 
@@ -329,6 +337,7 @@ func (e *policyTable) check(t *testing.T, w way) {
 			"ops":     http.StatusForbidden, // the requester
 			"bot":     http.StatusForbidden, // the wrong role
 			"nobody":  http.StatusUnauthorized,
+			"late":    http.StatusUnauthorized,
 		} {
 			if got := submit(e, who, request, name+"-"+who+"-"+request, w.answer); got != want {
 				t.Errorf("%s by %s: %d, want %d", name, who, got, want)

@@ -97,11 +97,11 @@ func (s *Site) parseViews(own []View) (map[string]*kindView, error) {
 func (s *Site) parseView(base *template.Template, v View) (*kindView, error) {
 	switch {
 	case v.Kind == "":
-		return nil, errors.New("Kind is missing")
+		return nil, errors.New("the view has no Kind")
 	case v.Element != "" && (!strings.Contains(v.Element, "-") || strings.ContainsFunc(v.Element, notElementName)):
 		return nil, fmt.Errorf("%q is not the name of a custom element", v.Element)
 	case (v.Element == "") != (len(v.Script) == 0):
-		return nil, errors.New("Element and Script belong together")
+		return nil, errors.New("the view needs both Element and Script, or neither")
 	}
 	t, err := base.Clone()
 	if err == nil {

@@ -96,7 +96,9 @@ func (e *effect[T, R]) resolveByLookup(ctx context.Context, entry *effectEntry, 
 				return result, false, nil
 			}
 		}
-		entry.State, entry.NotDone, entry.Error = effectFailed, true, "the target did not perform it"
+		// not effectFailed: the node has not seen an error, so a process that takes over must not
+		// return one either
+		entry.State, entry.NotDone, entry.Error = effectNotCalled, true, "the target did not perform it"
 		if err := e.recordEnd(ctx, entry, EffectFailed); err != nil {
 			return result, true, err
 		}

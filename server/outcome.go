@@ -174,6 +174,13 @@ func outcomeSchema(r huma.Registry) *huma.Schema {
 		object("needs_input", []string{"runId", "stateKey", "interrupt", "interrupts"}, map[string]*huma.Schema{
 			"stateKey": str, "interrupt": envelope, "interrupts": {Type: "array", Items: openInterruptSchema(r)},
 			"deduplicated": {Type: "boolean", Description: "An identical request of the same agent was open, and this is its outcome. No second one was created."},
+			"failure": {
+				Type: "object", AdditionalProperties: false, Required: []string{"error"}, Properties: map[string]*huma.Schema{"error": str, "message": str},
+				Description: "A part of the run has failed next to the open interrupts. It is tried again with the next answer.",
+			},
+			"unused": {Type: "array", Description: "Answers that were accepted and not used, because what they were about has changed.", Items: &huma.Schema{
+				Type: "object", AdditionalProperties: false, Required: []string{"id", "reason"}, Properties: map[string]*huma.Schema{"id": str, "reason": str},
+			}},
 		}),
 		object("error", []string{"runId", "error"}, map[string]*huma.Schema{"error": str, "message": str}),
 		object(api.StatusPending, []string{"stateKey"}, map[string]*huma.Schema{"stateKey": str}),
@@ -191,6 +198,11 @@ func openInterruptSchema(r huma.Registry) *huma.Schema {
 			"requestId": {Type: "string", Description: "The id of the request that people see."},
 			"deadline":  {Type: "string", Format: "date-time", Description: "The deadline for an answer; omitted if there is none."},
 			"masked":    {Type: "array", Items: str, Description: "JSON pointers of sensitive values that are masked in data; omitted if there are none."},
+
+			// of an interrupt that is asked again
+			"supersedes": {Type: "string", Description: "The id of the interrupt that this one replaces, because what it showed has changed."},
+			"changed":    {Type: "array", Items: str, Description: "With supersedes: JSON pointers of the differences in data."},
+			"refused":    {Type: "string", Description: "Why the last answer to this interrupt was not used."},
 		},
 	}
 	return &huma.Schema{Ref: componentPrefix + name}

@@ -1276,6 +1276,8 @@ export interface components {
         OpenInterrupt: {
             address: string;
             answerSchema?: unknown;
+            /** @description With supersedes: JSON pointers of the differences in data. */
+            changed?: string[];
             data?: unknown;
             /**
              * Format: date-time
@@ -1286,8 +1288,12 @@ export interface components {
             kind: string;
             /** @description JSON pointers of sensitive values that are masked in data; omitted if there are none. */
             masked?: string[];
+            /** @description Why the last answer to this interrupt was not used. */
+            refused?: string;
             /** @description The id of the request that people see. */
             requestId: string;
+            /** @description The id of the interrupt that this one replaces, because what it showed has changed. */
+            supersedes?: string;
         };
         Outcome: {
             content?: string;
@@ -1307,6 +1313,11 @@ export interface components {
         } | {
             /** @description An identical request of the same agent was open, and this is its outcome. No second one was created. */
             deduplicated?: boolean;
+            /** @description A part of the run has failed next to the open interrupts. It is tried again with the next answer. */
+            failure?: {
+                error: string;
+                message?: string;
+            };
             interrupt: {
                 data?: unknown;
                 kind: string;
@@ -1316,6 +1327,11 @@ export interface components {
             stateKey: string;
             /** @enum {string} */
             status: "needs_input";
+            /** @description Answers that were accepted and not used, because what they were about has changed. */
+            unused?: {
+                id: string;
+                reason: string;
+            }[];
         } | {
             error: string;
             message?: string;

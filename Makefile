@@ -70,7 +70,7 @@ test: need-go need-cc need-pg need-redis need-node need-chromium ## what CI runs
 	packages=$$($(MODULES) | grep -v '^./bench$$' | sed 's|$$|/...|'); export $(ROOMY); \
 	{ code=0; { $(PLAIN) go build -buildvcs=false -o /dev/null ./cmd/... && \
 	if [ -n "$(RACE)" ]; then $(PLAIN) go test -ldflags=-w -vet=off -run Property $(TESTFLAGS) ./internal/crashpoint; fi && \
-	$(PLAIN) go test -ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) ./bench/... && \
+	CGO_ENABLED=0 go test -exec "env 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" -ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) ./bench/... && \
 	go test $(RACE) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
 		-ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $(LONGEST) $$packages; } || code=$$?; echo $$code >$$out.code; } | tee $$out; \
 	echo "the slowest packages:"; $(SLOWEST) $$out | sort -rn | head -n 10; \

@@ -55,7 +55,7 @@ func (s *Site) graphPage(v *visit, problem *api.Problem) (response, error) {
 	return answer, nil
 }
 
-// mayStart reports whether the role of the person includes starting runs.
+// mayStart reports whether the role of the person includes starting and cancelling runs.
 func (v *visit) mayStart() bool {
 	for _, role := range v.Me.Roles {
 		if role == "agent" || role == "admin" {

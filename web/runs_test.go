@@ -45,6 +45,9 @@ func TestRun_CancelAndResult(t *testing.T) {
 	s := open(t)
 	start(t, s, "tea", "inproc:content-review", `{"topic":"tea"}`)
 	b := s.SignIn("ann")
+	if got := s.SignIn("bob", authn.RoleApprover).Get("/runs/tea"); got.Status != http.StatusOK || strings.Contains(got.Body, "/cancel") {
+		t.Errorf("an approver is offered to cancel the run: %d", got.Status)
+	}
 	want(t, b.Follow(b.Post("/runs/tea/cancel")), http.StatusOK, "The run was cancelled.", "Cancelled")
 	want(t, b.Post("/runs/tea/retry"), http.StatusConflict, "This was not possible")
 }

@@ -22,7 +22,7 @@ type Problem struct {
 	At      time.Time `json:"at,omitzero"`
 
 	// Crashes counts the processes that ended while they executed the run, since its last execution
-	// that came to an end. AloneCrashes counts those that executed nothing else at that time.
+	// that ended normally. AloneCrashes counts those that executed nothing else at that time.
 	Crashes      int `json:"crashes,omitempty"`
 	AloneCrashes int `json:"aloneCrashes,omitempty"`
 	// Excused counts the attempts that were not failures of the run: takeovers, and delays after

@@ -56,7 +56,7 @@ func (w *Worker) recordProblem(ctx context.Context, run store.Run, why error) {
 }
 
 // addProblem adds the complete error of a run that fails to the writes of the execution, or else
-// forgets the crashes of a run whose execution came to an end.
+// forgets the crashes of a run whose execution ended normally.
 func (w *Worker) addProblem(ctx context.Context, c *txn.Tx, outcome provider.Outcome) error {
 	failed, isFailure := outcome.(provider.Failed)
 	if !isFailure && c.Run.Attempts == 0 {

@@ -23,8 +23,8 @@ import (
 // with methods), Do returns an [EncodeError] and does not run fn. Do returns the decoded JSON also
 // the first time: a time.Time has no monotonic part, fields with the tag `json:"-"` are zero, and
 // in untyped values numbers are json.Number and structs are maps. If JSON would lose a part of
-// an untyped value, Do returns an [EncodeError]. A stored result that an earlier version of the program
-// wrote and that is not a T returns [ErrProgramChanged].
+// an untyped value, Do returns an [EncodeError]. A stored result that an earlier version of the
+// program wrote and that is not a T returns [ErrProgramChanged].
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	return DoAt(ctx, Segment{Type: SegmentDo, ID: name}, fn)
 }

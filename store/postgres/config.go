@@ -34,7 +34,7 @@ type Config struct {
 	// seconds.
 	Timeout time.Duration
 
-	// LockTimeout is how long a call waits for the lock of another transaction. Defaults to 2
+	// LockTimeout is how long a call waits for the lock of another transaction. Defaults to 10
 	// seconds.
 	LockTimeout time.Duration
 }
@@ -43,7 +43,7 @@ const (
 	defaultSchema      = "fermata"
 	defaultMaxConns    = 10
 	defaultTimeout     = 30 * time.Second
-	defaultLockTimeout = 2 * time.Second
+	defaultLockTimeout = 10 * time.Second
 
 	maxTimeout = 24 * time.Hour
 

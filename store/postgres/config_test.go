@@ -172,7 +172,7 @@ func TestOpen_SettingsApplyToEveryConnection(t *testing.T) {
 			"default_transaction_isolation":       "read committed",
 			"search_path":                         `"fermata"`,
 			"statement_timeout":                   "30000",
-			"lock_timeout":                        "2000",
+			"lock_timeout":                        "10000",
 			"idle_in_transaction_session_timeout": "10000",
 			"application_name":                    "fermata",
 			"standard_conforming_strings":         "on",
@@ -243,7 +243,7 @@ func TestOpen_PoolerIgnoringRequiredSettingsIsRejected(t *testing.T) {
 
 func TestOpen_PoolerMayIgnoreSettingsTheUserHas(t *testing.T) {
 	direct := pgtest.New(t)
-	for _, setting := range []string{`search_path = fermata`, `lock_timeout = '2s'`, `idle_in_transaction_session_timeout = '10s'`} {
+	for _, setting := range []string{`search_path = fermata`, `lock_timeout = '10s'`, `idle_in_transaction_session_timeout = '10s'`} {
 		mustExec(t, raw(t, direct), `ALTER USER CURRENT_USER SET `+setting)
 	}
 	_, pooled := newPooler(t, direct, ignoring(requiredSettings...))

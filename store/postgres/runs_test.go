@@ -19,7 +19,7 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	connString := pgtest.Start(t).Database(t)
 	storetest.Store(t, func(t *testing.T) store.Store {
-		s := mustOpen(t, connString, Config{Schema: "the suite", LockTimeout: time.Minute})
+		s := mustOpen(t, connString, Config{Schema: "the suite"})
 		truncateAll(t, s)
 		return s
 	})

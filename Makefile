@@ -13,13 +13,15 @@ BENCHFLAGS ?=
 FUZZTIME ?= 20s
 # Cases per property in a soak.
 SOAKCHECKS ?= 5000
-# Flags of the build that lint looks at; empty for one without the race detector.
-LINTFLAGS ?=
 # Arguments of the mutation run, e.g. MUTATEFLAGS='-run I16' or -list.
 MUTATEFLAGS ?=
 
 # The modules that we write. tools/ only pins the linters.
 MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort
+
+# Packages with goroutines that share data: make test runs their tests a second time, on memory and SQLite, with the race detector.
+CONCURRENT = ./server/... ./executor/... . ./agent/... ./analytics/... ./app/... ./audit/... ./channel/... ./client/... ./gate/... ./graph/... ./policy/... \
+	./provider/... ./store/memory ./store/encrypted ./store/sqlite ./tool/... ./web ./web/internal/... ./internal/broadcast
 
 # The longest tests begin first: otherwise a processor has nothing to do in the last minutes.
 LONGEST = ./internal/chaos ./server ./store/sqlite ./executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy ./store/redis
@@ -57,22 +59,19 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 	@mkdir -p bin && go build -o bin/contentreview ./examples/contentreview
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
-# What comes from npm takes some minutes the first time, in which the linters have the machine. It is make and not the variable for it: with that in a line, make -n
-# would run all of it. Vetted by lint, with everything that go test would look at, and more; lint looks at what is going to be tested, so that this
-# is compiled once. What is tested gets the memory settings of those who run it. The thousands of schedules of crashpoint, one call at a time, and the
-# benchmark program run without the detector.
-test: need-go need-cc need-pg need-redis need-node need-chromium ## what CI runs: lint, then every test of every module with the race detector
+# What comes from npm takes some minutes the first time; the linters run in that time. It is make and not the variable for it: with that in a line, make -n
+# would run all of it. Vetted by lint, with everything that go test would look at, and more; lint and tests are compiled in the same way, so that
+# this happens once. What is tested gets the memory settings of those who run it.
+test: need-go need-cc need-pg need-redis need-node need-chromium ## what CI runs: lint, every test of every module, and again with the race detector where goroutines share data
 	@make -s need-langgraph need-oidc & peers=$$!; \
-	make -s lint LINTFLAGS='$(RACE)' || { kill $$peers; exit 1; }; \
+	make -s lint || { kill $$peers; exit 1; }; \
 	wait $$peers || exit 1; \
-	if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
 	out=$$(mktemp) && trap 'rm -f "$$out" "$$out.code"' EXIT || exit 1; \
 	packages=$$($(MODULES) | grep -v '^./bench$$' | sed 's|$$|/...|'); export $(ROOMY); \
-	{ code=0; { $(PLAIN) go build -buildvcs=false -o /dev/null ./cmd/... && \
-	if [ -n "$(RACE)" ]; then $(PLAIN) go test -ldflags=-w -vet=off -run Property $(TESTFLAGS) ./internal/crashpoint; fi && \
+	{ code=0; { $(PLAIN) go test -exec "env -u GOGC -u GOMEMLIMIT" -ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $(LONGEST) $$packages && \
 	CGO_ENABLED=0 go test -exec "env 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" -ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) ./bench/... && \
-	go test $(RACE) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
-		-ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $(LONGEST) $$packages; } || code=$$?; echo $$code >$$out.code; } | tee $$out; \
+	if [ -n "$(RACE)" ]; then FERMATA_TEST=fast CGO_ENABLED=1 go test $(RACE) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
+		-ldflags=-w -vet=off -short -timeout 20m -skip '$(NOTCHECKEDTESTS)' $(TESTFLAGS) $(CONCURRENT); fi; } || code=$$?; echo $$code >$$out.code; } | tee $$out; \
 	echo "the slowest packages:"; $(SLOWEST) $$out | sort -rn | head -n 10; \
 	exit "$$(cat $$out.code)"
 
@@ -91,7 +90,7 @@ lint: need-go ## gofmt, go vet, staticcheck, and whether every switch over a sum
 	@files=$$(find . -name '*.go' ! -path './.*' ! -path '*/testdata/*' -exec "$$(go env GOROOT)/bin/gofmt" -l {} +) || exit 1; \
 	if [ -n "$$files" ]; then echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; fi
 	@export $(ROOMY); staticcheck=$$($(TOOL) staticcheck) && sumtype=$$($(TOOL) go-check-sumtype) || exit 1; \
-	if [ -n "$(LINTFLAGS)" ]; then export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) $(LINTFLAGS)"; else export $(PLAIN); fi; \
+	export $(PLAIN); \
 	packages=$$($(MODULES) | sed 's|$$|/...|'); \
 	echo vet && go vet $$packages && echo staticcheck && "$$staticcheck" $$packages && echo "sum types" && "$$sumtype" $$packages
 

@@ -5,7 +5,6 @@ package chaos
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -49,29 +48,6 @@ func TestCrash_ThreeReplicasOnPostgreSQL(t *testing.T) {
 			})
 		}
 	})
-}
-
-// With the race detector a replica takes twenty times as long to start, and these tests mostly
-// start replicas. So a tenth of the cycles runs with it, and all of them run in a process without
-// it at the same time.
-func TestCrash_AllCyclesWithoutTheRaceDetector(t *testing.T) {
-	if !raceDetector || testing.Short() {
-		return // they run by themselves
-	}
-	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "chaos.test")
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-race=false", "-c", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	args := []string{"-test.run", "^TestCrash_(One|Two|Three|Desk)"}
-	if testing.Verbose() {
-		args = append(args, "-test.v")
-	}
-	out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
-	t.Logf("%s", out)
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // forEachSeed runs a test once, or many times in a soak, until it fails.

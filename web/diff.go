@@ -3,7 +3,7 @@ package web
 import (
 	"encoding/json"
 
-	"github.com/fermata-go/fermata/web/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/untrusted"
 )
 
 // diffRow is one changed value.

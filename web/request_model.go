@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/schemaform"
-	"github.com/fermata-go/fermata/web/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/untrusted"
 )
 
 // statePending is the state of an open request.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/web/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/untrusted"
 )
 
 // operatorExamples are offered while people type.

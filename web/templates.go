@@ -10,7 +10,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/fermata-go/fermata/web/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/untrusted"
 )
 
 //go:embed templates

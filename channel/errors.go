@@ -1,0 +1,52 @@
+package channel
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+)
+
+// ErrNotLinked says that an account of a channel is not linked to a person. The channel offers
+// [Desk.LinkURL].
+var ErrNotLinked = errors.New("channel: the account is not linked to a person")
+
+// Error says why a message was not sent.
+type Error struct {
+	// Code may be shown to people. It has 1 to 50 lower-case letters, digits and underscores, such
+	// as channel_not_found.
+	Code string
+	// Permanent says that another attempt would fail too. The delivery is not tried again.
+	Permanent bool
+	// RetryAfter is the shortest pause before the next attempt, as the peer demands; 0 leaves it to
+	// the executor.
+	RetryAfter time.Duration
+	// Err is the cause. It is neither logged nor shown.
+	Err error
+}
+
+// Error returns the code and the cause.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return "channel: " + e.Code
+	}
+	return fmt.Sprintf("channel: %s: %v", e.Code, e.Err)
+}
+
+// Unwrap returns the code for package desk, and the cause.
+func (e *Error) Unwrap() error { return &desk.NoticeError{Code: e.Code, Err: e.Err} }
+
+// IsPermanent reports whether another attempt would fail too.
+func IsPermanent(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Permanent
+}
+
+// RetryAfter returns the shortest pause that an error demands, or 0.
+func RetryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return max(e.RetryAfter, 0)
+	}
+	return 0
+}

@@ -1,0 +1,147 @@
+package channel
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/untrusted"
+)
+
+// The sizes of the parts of a sentence, in bytes.
+const (
+	maxBriefFacts = 3
+	maxBriefValue = 48
+	maxBriefLabel = 24
+)
+
+// question is a request in words.
+type question struct {
+	title, sentence string
+	facts           []Fact
+	said            []Quote
+}
+
+// wordQuestion words a request. data and masked are those of [desk.Request.MaskData].
+func wordQuestion(r desk.Request, data json.RawMessage, masked []string, agent string) question {
+	from := plain(firstOf(r.Subject.Requester, agent, "an agent"))
+	switch r.Subject.Kind {
+	case fermata.Approval.Name():
+		var asked fermata.ApprovalRequest
+		if json.Unmarshal(data, &asked) == nil && asked.Action != "" {
+			return wordApproval(r, asked, masked, from, firstOf(agent, "agent"))
+		}
+	case fermata.EffectInDoubt.Name():
+		var doubt fermata.InDoubtRequest
+		if json.Unmarshal(data, &doubt) == nil && doubt.Action != "" {
+			q := question{facts: factsOf(doubt.Args, nil, masked)}
+			q.title = "Did it happen? " + brief(doubt.Action, q.facts)
+			q.sentence = "It is not known whether this was done: " + brief(doubt.Action, q.facts)
+			q.facts = append(q.facts, Fact{Label: "idempotency key", Value: plain(doubt.Key)})
+			return q
+		}
+	}
+	q := question{facts: factsOf(data, nil, masked)}
+	kind := plain(r.Subject.Kind)
+	q.title, q.sentence = from+" asks: "+kind, from+" asks for an answer: "+kind
+	return q
+}
+
+func wordApproval(r desk.Request, asked fermata.ApprovalRequest, masked []string, from, agent string) question {
+	args, was := asked.Args, json.RawMessage(nil)
+	if r.Edit != nil {
+		args, was = r.MaskArgs(r.Edit.Args), asked.Args
+	}
+	q := question{facts: factsOf(args, was, masked)}
+	q.title = brief(asked.Action, q.facts)
+	q.sentence = from + " wants to run " + q.title
+	if len(asked.Target) > 0 {
+		q.facts = append(q.facts, factOf("current state of the target", asked.Target))
+	}
+	if asked.Voided != "" {
+		q.facts = append(q.facts, Fact{Label: "asked again because", Value: plain(asked.Voided)})
+	}
+	if r.Edit == nil && asked.Summary != "" { // it describes the requested arguments
+		q.said = append(q.said, Quote{By: plain(agent), Text: plainBlock(asked.Summary)})
+	}
+	return q
+}
+
+// factsOf lists the members of a JSON value; was is the requested value if it was edited.
+func factsOf(value, was json.RawMessage, masked []string) (facts []Fact) {
+	if len(value) == 0 {
+		return nil
+	}
+	n, err := untrusted.Parse(value)
+	if err != nil || n.Kind != untrusted.Object {
+		return []Fact{factOf("value", value)}
+	}
+	before := make(map[string]json.RawMessage)
+	if old, err := untrusted.Parse(was); err == nil {
+		for _, m := range old.Members {
+			before[m.Name] = m.Value.Raw
+		}
+	}
+	for _, m := range n.Members {
+		f := factOf(m.Name, m.Value.Raw)
+		f.Flagged = f.Flagged || untrusted.Flags(m.Name) > 0
+		pointer := "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(m.Name)
+		f.Masked = slices.ContainsFunc(masked, func(p string) bool { return p == pointer || strings.HasPrefix(p, pointer+"/") })
+		if len(was) > 0 && string(before[m.Name]) != string(m.Value.Raw) {
+			f.Was = "(none)"
+			if old, ok := before[m.Name]; ok {
+				f.Was = factOf("", old).Value
+			}
+		}
+		facts = append(facts, f)
+	}
+	return facts
+}
+
+// factOf words one value: a text without quotation marks, everything else as JSON.
+func factOf(label string, value json.RawMessage) Fact {
+	f := Fact{Label: plain(label), Value: plain(string(value))}
+	n, err := untrusted.Parse(value)
+	if err != nil {
+		f.Flagged = true
+		return f
+	}
+	f.Flagged = n.Flags() > 0
+	switch n.Kind {
+	case untrusted.String:
+		f.Value = plainBlock(n.Text)
+		if n.Text == "" {
+			f.Value = `""`
+		}
+	case untrusted.Literal:
+		f.Value = n.Text
+	}
+	return f
+}
+
+// brief is an action with its short facts: "refund: amount 120.00, order 17".
+func brief(action string, facts []Fact) string {
+	text, separator := plain(action), ": "
+	count := 0
+	for _, f := range facts {
+		short := !f.Masked && !f.Flagged && f.Label != "" && len(f.Label) <= maxBriefLabel && len(f.Value) <= maxBriefValue && !strings.ContainsAny(f.Value, "\n{[")
+		if !short || count == maxBriefFacts {
+			continue
+		}
+		text += separator + f.Label + " " + f.Value
+		separator = ", "
+		count++
+	}
+	return text
+}
+
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/outbound"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -53,7 +54,7 @@ type Config struct {
 // state of a run in memory.
 type Provider struct {
 	secrets func(ctx context.Context, account string) ([]string, error)
-	guard   *ssrfGuard
+	client  *outbound.Client
 	timeout time.Duration // for a receiver
 
 	mu       sync.Mutex
@@ -62,11 +63,11 @@ type Provider struct {
 
 // New creates a provider.
 func New(config Config) (*Provider, error) {
-	guard, err := newSSRFGuard(config)
+	client, err := outbound.NewClient(outbound.Config{Allow: config.Allow, Roots: config.Roots, Resolver: config.Resolver})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("external: Config.Allow: %w", err)
 	}
-	return &Provider{secrets: config.Secrets, guard: guard, timeout: totalTimeout, inFlight: make(map[string]int)}, nil
+	return &Provider{secrets: config.Secrets, client: client, timeout: totalTimeout, inFlight: make(map[string]int)}, nil
 }
 
 // Name returns "external".

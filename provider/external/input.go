@@ -128,7 +128,7 @@ func (p *Provider) check(ctx context.Context, account string, r *request) error 
 	if r.Callback == nil {
 		return nil
 	}
-	if _, err := p.guard.parse(r.Callback.URL); err != nil {
+	if _, err := p.client.ParseURL(r.Callback.URL); err != nil {
 		return &InputError{"callback.url", err.Error()}
 	}
 	keys, err := p.keys(ctx, account)

@@ -1,24 +1,18 @@
 package external
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/outbound"
 	"github.com/fermata-go/fermata/provider"
 )
 
@@ -75,7 +69,7 @@ func (p *Provider) deliver(ctx context.Context, e provider.Execution, req reques
 
 // send makes one call with a signed message.
 func (p *Provider) send(ctx context.Context, account, to, id string, msg message) error {
-	target, err := p.guard.parse(to)
+	target, err := p.client.ParseURL(to)
 	if err != nil { // it was allowed when the run began
 		return fmt.Errorf("%w: the callback is no longer allowed: %w", provider.ErrPark, err)
 	}
@@ -93,10 +87,14 @@ func (p *Provider) send(ctx context.Context, account, to, id string, msg message
 	header := make(http.Header)
 	header.Set("Content-Type", "application/json")
 	header.Set("User-Agent", "Fermata")
-	sign(header, keys, id, time.Now(), body)
+	outbound.Sign(header, keys, id, time.Now(), body)
 	timeout, done := p.trackDelivery(account)
 	defer done()
-	return p.post(ctx, timeout, target, header, body)
+	err = p.client.Post(ctx, timeout, target, header, body)
+	if failed, ok := errors.AsType[*outbound.Error](err); ok {
+		return (*DeliveryError)(failed)
+	}
+	return err
 }
 
 // trackDelivery counts the deliveries in progress of an account and returns the timeout for this
@@ -138,40 +136,10 @@ func compose(run provider.Run, req request, answer provider.Answer) message {
 	return message{Type: typeAnswered, Timestamp: at, Data: about}
 }
 
-// post makes the call. It returns a *DeliveryError or the error of the context.
-func (p *Provider) post(ctx context.Context, timeout time.Duration, target *url.URL, header http.Header, body []byte) error {
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(limited, http.MethodPost, target.String(), bytes.NewReader(body))
-	if err != nil {
-		return &DeliveryError{Host: target.Hostname(), Problem: "the URL cannot be called", final: true}
-	}
-	request.Header = header
-	response, err := p.guard.client(target).Do(request)
-	switch {
-	case err == nil:
-		_ = response.Body.Close() // only the status matters
-		return statusError(target.Hostname(), response)
-	case ctx.Err() != nil: // the execution was stopped; this is not a failure of the receiver
-		return ctx.Err()
-	}
-	return connectError(target.Hostname(), err)
-}
-
-// Secrets in the form of the Standard Webhooks specification.
-const (
-	secretPrefix         = "whsec_"
-	minSecret, maxSecret = 24, 64 // bytes
-)
-
 var errNoSecret = errors.New("external: this account has no signing secret")
 
 // NewSecret creates a secret for [Config.Secrets]. The receiver of the webhooks also needs it.
-func NewSecret() string {
-	var key [32]byte
-	rand.Read(key[:]) // never fails: it crashes the program instead
-	return secretPrefix + base64.StdEncoding.EncodeToString(key[:])
-}
+func NewSecret() string { return outbound.NewSecret() }
 
 // keys returns the decoded secrets of an account. Errors do not contain secrets.
 func (p *Provider) keys(ctx context.Context, account string) ([][]byte, error) {
@@ -184,50 +152,24 @@ func (p *Provider) keys(ctx context.Context, account string) ([][]byte, error) {
 	}
 	keys := make([][]byte, len(secrets))
 	for i, secret := range secrets {
-		key, ok := keyOf(secret)
+		key, ok := outbound.ParseSecret(secret)
 		if !ok {
-			return nil, fmt.Errorf("%w: secret %d of the account is not %s", provider.ErrPark, i+1, secretForm)
+			return nil, fmt.Errorf("%w: secret %d of the account is not %s", provider.ErrPark, i+1, outbound.SecretForm)
 		}
 		keys[i] = key
 	}
 	return keys, nil
 }
 
-// secretForm describes the form of a secret.
-var secretForm = fmt.Sprintf("%s and the base64 of %d to %d bytes", secretPrefix, minSecret, maxSecret)
-
-// keyOf decodes a secret.
-func keyOf(secret string) (key []byte, ok bool) {
-	text, prefixed := strings.CutPrefix(secret, secretPrefix)
-	key, err := base64.StdEncoding.DecodeString(text)
-	return key, prefixed && err == nil && len(key) >= minSecret && len(key) <= maxSecret
-}
-
 // CheckSecrets returns an error for an invalid secret for [Config.Secrets]. The error does not
 // contain the secret. Answers of runs with a callback could not be signed with it.
 func CheckSecrets(secrets []string) error {
 	for i, secret := range secrets {
-		if _, ok := keyOf(secret); !ok {
-			return fmt.Errorf("secret %d is not %s", i+1, secretForm)
+		if _, ok := outbound.ParseSecret(secret); !ok {
+			return fmt.Errorf("secret %d is not %s", i+1, outbound.SecretForm)
 		}
 	}
 	return nil
-}
-
-// sign sets the headers that let a receiver verify the sender, the time and duplicates. There is
-// one signature for each key.
-func sign(header http.Header, keys [][]byte, id string, now time.Time, body []byte) {
-	timestamp := strconv.FormatInt(now.Unix(), 10)
-	signatures := make([]string, len(keys))
-	for i, key := range keys {
-		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(id + "." + timestamp + "."))
-		mac.Write(body)
-		signatures[i] = "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-	}
-	header.Set("webhook-id", id)
-	header.Set("webhook-timestamp", timestamp)
-	header.Set("webhook-signature", strings.Join(signatures, " "))
 }
 
 // Explain sends the clarification to the agent. The agent replies through the API: only the status

@@ -1,4 +1,4 @@
-package external
+package outbound
 
 import (
 	"encoding/base64"
@@ -14,7 +14,7 @@ func TestSign_AsEverybodyElseDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := make(http.Header)
-	sign(header, [][]byte{key}, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+	Sign(header, [][]byte{key}, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
 	if got := header.Get("webhook-signature"); got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
 		t.Errorf("%s", got)
 	}

@@ -1,7 +1,11 @@
-package external
+// Package outbound makes HTTP calls to URLs that others have chosen: callbacks of agents, webhooks
+// and chat services. It connects only to public addresses, unless the configuration makes
+// exceptions, and reads only the status of a response.
+package outbound
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -14,52 +18,59 @@ import (
 	"time"
 )
 
-// Time and memory limits of a delivery.
 const (
 	connectTimeout = 3 * time.Second
-	totalTimeout   = 15 * time.Second
-	// if the account has many deliveries in progress: slow receivers would block all others
-	busyTimeout   = 3 * time.Second
-	busyThreshold = 32
-	maxResponse   = 64 << 10 // bytes of the header; the body is not read
-	maxURL        = 2048     // bytes
+	maxResponse    = 64 << 10 // bytes of the header; the body is not read
+	maxURL         = 2048     // bytes
 )
+
+// Config configures a [Client].
+type Config struct {
+	// Allow are hosts that may be called although they are not public, by any scheme and port:
+	// host names, addresses or prefixes.
+	Allow []string
+	// Roots are the certificate authorities. Defaults to those of the system.
+	Roots *x509.CertPool
+	// Resolver resolves host names. Defaults to net.DefaultResolver.
+	Resolver *net.Resolver
+}
 
 // errForbidden reports that connecting to an address is forbidden.
 var errForbidden = errors.New("the address is not public")
 
-// ssrfGuard decides which hosts may be called. A compromised agent must not use Fermata to reach
-// hosts that it cannot reach itself (SSRF).
-type ssrfGuard struct {
+// Client decides which hosts may be called, and calls them. A compromised agent must not use
+// Fermata to reach hosts that it cannot reach itself (SSRF).
+type Client struct {
 	names    map[string]bool
 	prefixes []netip.Prefix
 	strict   *http.Client // checks each address before it connects
 	trusting *http.Client // for the hosts that are allowed by name
 }
 
-func newSSRFGuard(config Config) (*ssrfGuard, error) {
-	g := &ssrfGuard{names: make(map[string]bool)}
+// NewClient returns a client. It returns an error for an invalid entry of Config.Allow.
+func NewClient(config Config) (*Client, error) {
+	c := &Client{names: make(map[string]bool)}
 	for _, entry := range config.Allow {
 		if prefix, err := netip.ParsePrefix(entry); err == nil {
-			g.prefixes = append(g.prefixes, prefix.Masked())
+			c.prefixes = append(c.prefixes, prefix.Masked())
 		} else if address, err := netip.ParseAddr(entry); err == nil {
-			g.prefixes = append(g.prefixes, netip.PrefixFrom(address, address.BitLen()))
+			c.prefixes = append(c.prefixes, netip.PrefixFrom(address, address.BitLen()))
 		} else if entry == "" || strings.ContainsAny(entry, ":/@?#* ") {
-			return nil, fmt.Errorf("external: Config.Allow: %q is not a host name, address or prefix", entry)
+			return nil, fmt.Errorf("%q is not a host name, address or prefix", entry)
 		} else {
-			g.names[hostName(entry)] = true
+			c.names[hostName(entry)] = true
 		}
 	}
 	free := &net.Dialer{Timeout: connectTimeout, Resolver: config.Resolver}
 	careful := *free
-	careful.Control = g.control
-	g.strict, g.trusting = client(&careful, config), client(free, config)
-	return g, nil
+	careful.Control = c.control
+	c.strict, c.trusting = httpClient(&careful, config), httpClient(free, config)
+	return c, nil
 }
 
-// client creates an HTTP client for deliveries. It keeps no connections, so that the address is
-// checked for each delivery.
-func client(dialer *net.Dialer, config Config) *http.Client {
+// httpClient creates an HTTP client that keeps no connections, so that the address is checked for
+// each call.
+func httpClient(dialer *net.Dialer, config Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			// a proxy from the environment would bypass the address check
@@ -78,9 +89,9 @@ func client(dialer *net.Dialer, config Config) *http.Client {
 // hostName returns the canonical spelling of a host name.
 func hostName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// parse parses a callback URL or returns what is wrong with it. The error never contains the URL,
-// which may hold a secret.
-func (g *ssrfGuard) parse(text string) (*url.URL, error) {
+// ParseURL parses a URL that may be called, or returns what is wrong with it. The error never
+// contains the URL, which may hold a secret.
+func (c *Client) ParseURL(text string) (*url.URL, error) {
 	if len(text) > maxURL {
 		return nil, fmt.Errorf("it has %d bytes; %d are allowed", len(text), maxURL)
 	}
@@ -95,7 +106,7 @@ func (g *ssrfGuard) parse(text string) (*url.URL, error) {
 	case target.Scheme != "https" && target.Scheme != "http":
 		return nil, errors.New("only https is allowed")
 	}
-	if g.trusts(target.Hostname()) {
+	if c.trusts(target.Hostname()) {
 		return target, nil
 	}
 	switch {
@@ -108,9 +119,9 @@ func (g *ssrfGuard) parse(text string) (*url.URL, error) {
 }
 
 // trusts reports whether the config allows a host, as spelled in a URL.
-func (g *ssrfGuard) trusts(host string) bool {
+func (c *Client) trusts(host string) bool {
 	address, err := netip.ParseAddr(host)
-	return g.names[hostName(host)] || err == nil && g.allows(address)
+	return c.names[hostName(host)] || err == nil && c.allows(address)
 }
 
 // checkHost rejects hosts that can be rejected without resolving them.
@@ -130,30 +141,30 @@ func checkHost(host string) error {
 	return nil
 }
 
-// client returns the HTTP client for a URL that parse accepted.
-func (g *ssrfGuard) client(target *url.URL) *http.Client {
-	if g.names[hostName(target.Hostname())] {
-		return g.trusting
+// client returns the HTTP client for a URL that ParseURL accepted.
+func (c *Client) client(target *url.URL) *http.Client {
+	if c.names[hostName(target.Hostname())] {
+		return c.trusting
 	}
-	return g.strict
+	return c.strict
 }
 
 // control is called before each connection, with the resolved address: earlier resolutions do not
 // count.
-func (g *ssrfGuard) control(network, address string, _ syscall.RawConn) error {
+func (c *Client) control(network, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
 		return errForbidden
 	}
-	if g.allows(to.Addr()) || isPublic(to.Addr()) {
+	if c.allows(to.Addr()) || isPublic(to.Addr()) {
 		return nil
 	}
 	return errForbidden
 }
 
-func (g *ssrfGuard) allows(address netip.Addr) bool {
+func (c *Client) allows(address netip.Addr) bool {
 	address = address.Unmap()
-	return slices.ContainsFunc(g.prefixes, func(p netip.Prefix) bool { return p.Contains(address) })
+	return slices.ContainsFunc(c.prefixes, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
 // global6 contains all allocated global IPv6 addresses. It excludes loopback, unique local and

@@ -45,6 +45,9 @@ type Action[T any] struct {
 	// approver is asked again and sees both values. The same happens if an approver edits the
 	// arguments and the target of the new arguments differs.
 	Target func(ctx context.Context, args T) (any, error)
+	// Evidence is shown to the approver. It describes Args, so it is not shown with edited
+	// arguments.
+	Evidence []Evidence
 }
 
 // Approval is the kind of the requests that [Approve] raises.
@@ -71,6 +74,8 @@ type ApprovalRequest struct {
 	PreviousTarget json.RawMessage `json:"before,omitempty"`
 	// Voided says why an earlier approval is void, if the approver is asked again for that reason.
 	Voided string `json:"voided,omitempty"`
+	// Evidence is what the program gives the approver to base the decision on.
+	Evidence []Evidence `json:"evidence,omitempty"`
 }
 
 // Approved is the proof that an action may be performed, with the approved arguments. [Effect]
@@ -327,13 +332,13 @@ func requestOnce[T any](ctx context.Context, place *activation.Scope, action Act
 	var zero Approved[T]
 	question := ApprovalRequest{
 		Action: approved.action, Summary: action.Summary, Args: approved.raw, ArgsSchema: action.ArgsSchema, Fixed: action.Fixed && !(action.EditableByPolicy && ruling.Editable), Digest: approved.digest,
-		Rule: ruling.Rule, Reason: ruling.Reason, Target: target.current, PreviousTarget: target.previous, Voided: voided,
+		Rule: ruling.Rule, Reason: ruling.Reason, Target: target.current, PreviousTarget: target.previous, Voided: voided, Evidence: action.Evidence,
 	}
 	if question.ArgsSchema == nil && !question.Fixed {
 		question.ArgsSchema = schema.TextFor[T]()
 	}
-	if approved.Edited() { // the summary describes the original arguments
-		question.Summary = ""
+	if approved.Edited() { // these describe the original arguments
+		question.Summary, question.Evidence = "", nil
 	}
 	approved.id = ident.Derive("apr", place.Host.Run(), place.Path())
 	decide := Approval.askWithID

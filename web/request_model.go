@@ -32,6 +32,8 @@ type requestModel struct {
 	Editable bool
 	// Broken reports that the digest of an approval does not match its arguments.
 	Broken bool
+	// Evidence is what the decision is based on.
+	Evidence []evidence
 }
 
 // Arg is an argument of an action.
@@ -44,6 +46,9 @@ type Arg struct {
 	Flags  int
 	Masked bool
 }
+
+// External reports whether an agent elsewhere created the request.
+func (m *requestModel) External() bool { return strings.HasPrefix(m.GraphID, "external:") }
 
 // Open reports whether the request waits for a decision.
 func (m *requestModel) Open() bool { return m.State == statePending }
@@ -71,6 +76,7 @@ func (s *Site) model(r api.Request) (*requestModel, error) {
 	m := &requestModel{ViewData: ViewData{Request: r}}
 	m.readOrigin()
 	m.readQuestion()
+	s.readEvidence(m)
 	m.view = s.viewFor(m)
 	var err error
 	if m.Sentence, err = m.view.render("sentence", m.ViewData); err != nil {
@@ -148,17 +154,6 @@ func (m *requestModel) readApproval() {
 	}
 }
 
-// currentArgs returns the arguments that a plain approval approves.
-func (m *requestModel) currentArgs() json.RawMessage {
-	if m.Activity != nil && m.Activity.Edit != nil {
-		return m.Activity.Edit.Args
-	}
-	if m.Approval == nil {
-		return nil
-	}
-	return m.Approval.Args
-}
-
 // argsOf lists arguments; was are the requested ones if they were edited.
 func argsOf(args, was json.RawMessage, masked []string) []Arg {
 	n, err := untrusted.Parse(args)
@@ -192,22 +187,6 @@ func escapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// Short reports whether an argument fits into a sentence.
-func (a Arg) Short() bool {
-	n, err := untrusted.Parse(a.Value)
-	return err == nil && !a.Masked && (n.Kind == untrusted.Literal || n.Kind == untrusted.String) && len(n.Text) <= 48 && !strings.Contains(n.Text, "\n") && len(a.Name) <= 24
-}
-
-// Brief returns the short arguments for the sentence.
-func (d ViewData) Brief() (list []Arg) {
-	for _, a := range d.Args {
-		if a.Short() && a.Name != "" && len(list) < 3 {
-			list = append(list, a)
-		}
-	}
-	return list
-}
-
 // shape returns the name of the view for the answer schema: choice, form or generic.
 func (m *requestModel) shape() string {
 	if m.AnswerSchema == nil {
@@ -227,7 +206,10 @@ func (m *requestModel) shape() string {
 // request and on the version of the templates only.
 func (m *requestModel) rendering() api.Rendering {
 	text := plainText(string(m.Sentence) + "\n" + string(m.Body))
-	return api.Rendering{Hash: api.RenderingHash(text), Channel: "web", Template: "web-" + m.view.Kind + "@1", Clipped: strings.Contains(string(m.Body), "<details")}
+	for _, e := range m.Evidence {
+		text += "\n" + untrusted.Plain(e.Title) + "\n" + string(e.Value) + e.Text
+	}
+	return api.Rendering{Hash: api.RenderingHash(text), Channel: "web", Template: "web-" + m.view.Kind + "@2", Clipped: strings.Contains(string(m.Body), "<details")}
 }
 
 // Dots returns one value for each needed vote: whether it is there.

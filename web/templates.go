@@ -67,6 +67,8 @@ func (s *Site) funcs() template.FuncMap {
 		"text":       textAt,
 		"list":       listAt,
 		"first":      firstText,
+		"phrase":     s.phrase,
+		"headline":   s.headline,
 		// the lists of forms
 		"reasoncodes": func() []string { return []string{"wrong_arguments", "not_needed", "too_risky", "policy"} },
 		"spans":       func() []string { return []string{"1h", "4h", "1d", "3d", "7d"} },

@@ -27,6 +27,7 @@ func dropTable() (*graph.Flow[table], error) {
 	g.Node("drop", func(ctx context.Context, t table) (table, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[table]{
 			Name: "drop-table", Args: t, Fixed: true, Summary: fmt.Sprintf("Drop the table %s with %d rows. It cannot be brought back.", t.Name, t.Rows),
+			Evidence: []fermata.Evidence{{Title: "Plan", Source: "catalog of the database", Text: fmt.Sprintf("DROP TABLE %s;\n-- %d rows, 0 references from other tables, 0 backups", t.Name, t.Rows)}},
 		})
 		if err != nil {
 			return t, err

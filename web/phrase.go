@@ -1,0 +1,52 @@
+package web
+
+import (
+	"encoding/json"
+	"html/template"
+	"strings"
+
+	"github.com/fermata-go/fermata/internal/phrase"
+	"github.com/fermata-go/fermata/web/internal/untrusted"
+)
+
+// phrase words the action of a request inside a sentence: "refund 24.90 EUR on order 17".
+func (s *Site) phrase(d ViewData) template.HTML { return phraseHTML(s.phraseOf(d)) }
+
+// headline words the action of a request as a line of its own.
+func (s *Site) headline(d ViewData) template.HTML {
+	return phraseHTML(phrase.Capitalized(s.phraseOf(d)))
+}
+
+func (s *Site) phraseOf(d ViewData) []phrase.Part {
+	action := phrase.Action{Name: d.Kind, Args: d.Data, Masked: d.Masked, Question: true}
+	switch {
+	case d.Approval != nil:
+		action = phrase.Action{Name: d.Approval.Action, Args: d.currentArgs(), Schema: d.Approval.ArgsSchema, Masked: d.Masked}
+	case d.Doubt != nil:
+		action = phrase.Action{Name: d.Doubt.Action, Args: d.Doubt.Args, Masked: d.Masked}
+	}
+	return phrase.Of(action, func(word string) string { return s.texts.text("phrase." + word) })
+}
+
+func phraseHTML(parts []phrase.Part) template.HTML {
+	var b strings.Builder
+	for _, p := range parts {
+		text := string(untrusted.Line(p.Text))
+		if p.Value {
+			text = "<b>" + text + "</b>"
+		}
+		b.WriteString(text)
+	}
+	return template.HTML(b.String()) // escaped above
+}
+
+// currentArgs returns the arguments that a plain approval approves.
+func (d ViewData) currentArgs() json.RawMessage {
+	if d.Activity != nil && d.Activity.Edit != nil {
+		return d.Activity.Edit.Args
+	}
+	if d.Approval == nil {
+		return nil
+	}
+	return d.Approval.Args
+}

@@ -87,6 +87,7 @@ var layers = []layer{
 	{"executor/internal/admin", may(".", "analytics", "audit", "desk", "executor/internal/auditrec", "executor/internal/background", "executor/internal/docs", "executor/internal/errs", "executor/internal/history", "executor/internal/periodic", "executor/internal/providers", "executor/internal/requests", "executor/internal/retry", "executor/internal/storeclock", "executor/internal/txn", "provider", "store", "store/encrypted"), "maintenance"},
 	{"executor", may(".", "channel", "store", "store/encrypted", "provider", "desk", "policy", "policy/...", "audit", "analytics", "executor/internal/errs", "executor/internal/ids", "executor/internal/retry", "executor/internal/progress", "executor/internal/stats", "executor/internal/storeclock", "executor/internal/background", "executor/internal/docs", "executor/internal/providers", "executor/internal/tracing", "executor/internal/txn", "executor/internal/auditrec", "executor/internal/history", "executor/internal/periodic", "executor/internal/govern", "executor/internal/requests", "executor/internal/outbox", "executor/internal/expiry", "executor/internal/await", "executor/internal/view", "executor/internal/decide", "executor/internal/worker", "executor/internal/admin", "internal/..."), "the only writer of run status; it uses providers through the port"},
 
+	{"channel/slack/slackfake", may(), "a Slack workspace for tests and the demo; it shares no code with the channel that it tests"},
 	{"channel/channeltest", may(".", "channel", "desk", "executor", "provider/inproc", "store", "internal/..."), "the suite uses a channel only through the port, in front of a real executor"},
 	{"channel/...", may(".", "api", "client", "channel", "channel/...", "desk", "internal/..."), "a channel renders cards and acts for people through the API, so it cannot bypass the API"},
 	{"web/internal/...", may("internal/..."), "rendering of untrusted text, independent of the API"},
@@ -149,6 +150,8 @@ var dependencies = []dependency{
 	{"app", "go.opentelemetry.io/otel/trace", "the same"},
 	{"app", "go.opentelemetry.io/otel/sdk", "collects, samples and batches spans"},
 	{"app", "go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", "sends spans over OTLP"},
+	{"channel/slack", "github.com/slack-go/slack", "the wire types of Slack, verification of signatures and Socket Mode"},
+	{"channel/slack/slackfake", "github.com/gorilla/websocket", "the server side of Socket Mode; the client side in slack-go uses it too"},
 	{"app/config", "go.yaml.in/yaml/v3", "settings are YAML; nodes have line numbers for error messages"},
 	{"app/tui", "charm.land/bubbletea/v2", "event loop, key input and rendering of a terminal program"},
 	{"app/tui", "charm.land/lipgloss/v2", "terminal colours and character widths"},

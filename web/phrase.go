@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/internal/phrase"
-	"github.com/fermata-go/fermata/web/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/untrusted"
 )
 
 // phrase words the action of a request inside a sentence: "refund 24.90 EUR on order 17".

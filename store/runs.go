@@ -18,7 +18,8 @@ import (
 //	            ▼        │                       ▼  │
 //	waiting ──Decide──▶ ready ◀──EndExecution───running ──EndExecution──▶ waiting
 //	   │         Expire    ▲     after a decision  │  ▲
-//	   │                   └─── Retry ─── parked ◀─┘  └── Claim: the lease expired
+//	   │                   └─ Retry ─ parked ◀─────┘  └── Claim: the lease expired
+//	   │                      or failed            │
 //	   └──────────────┴──── Cancel ────┴───────────┴─────▶ cancelled, superseded
 //
 // An interrupt is pending until it is decided, exactly once, by a person, the clock or a policy, or
@@ -60,8 +61,9 @@ type Runs interface {
 	// changes. It returns ErrFenced.
 	Release(ctx context.Context, lease Lease, release Release) error
 
-	// Retry makes a parked run ready and sets its attempts to 0. It returns ErrNotFound if the run
-	// is not parked; then it writes nothing.
+	// Retry makes a parked or failed run ready and sets its attempts to 0. It returns ErrNotFound
+	// if the run is neither, or if it failed and its state key has a newer run; then it writes
+	// nothing. The outcome of a failed run stays until its next execution ends.
 	Retry(ctx context.Context, account, run string, writes Writes) (Run, error)
 
 	// Decide records a decision, either all of its answers or none, and returns a receipt.

@@ -251,7 +251,8 @@ func (b *tables) release(now time.Time, lease store.Lease, r store.Release) erro
 
 func (b *tables) retry(now time.Time, account, id string, writes store.Writes) (store.Run, error) {
 	run := b.runs[store.Key{Account: account, Run: id}]
-	if run == nil || run.Status != store.StatusParked {
+	failed := run != nil && run.Status == store.StatusFailed && b.newest(account, run.StateKey) == run
+	if run == nil || run.Status != store.StatusParked && !failed {
 		return store.Run{}, store.ErrNotFound
 	}
 	write, err := b.prepareWrites(now, account, writes)

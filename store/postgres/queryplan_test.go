@@ -54,6 +54,7 @@ var byConstraints = map[string]string{
 	"outcome of a receipt":    `SELECT FROM resumes WHERE run_key = $1 AND rest = $2 AND outcome IS NULL`,
 	"approve without effects": `SELECT FROM effects WHERE $1 = interrupt_key AND $2 = approval FOR KEY SHARE`,
 	"effect of an approve":    `SELECT FROM interrupts WHERE key = $1 AND approval = $2 FOR KEY SHARE`,
+	"newer run":               `SELECT FROM runs WHERE handle = $1 AND generation > $2`,
 	"anything undone":         `SELECT FROM interrupts WHERE run_key = $1 AND NOT applied AND state = 'decided'`,
 	"line before this one":    `SELECT raw FROM audit WHERE key = $1 AND seq = $2`,
 	"end of a chain":          `SELECT seq, raw FROM audit WHERE key = sha256($1) ORDER BY seq DESC LIMIT 1`,

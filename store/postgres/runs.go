@@ -158,9 +158,13 @@ func pageSize(limit, otherwise int) int {
 	return min(limit, 1000)
 }
 
-// Retry makes a parked run ready; see [store.Runs].
+// Retry makes a parked or failed run ready; see [store.Runs].
 func (s *Store) Retry(ctx context.Context, account, run string, writes store.Writes) (store.Run, error) {
-	return s.updateActive(ctx, "retry a run in", lockParkedSQL, account, run, nil, writes, retrySQL, account)
+	retried, err := s.updateActive(ctx, "retry a run in", lockRetryableSQL, account, run, nil, writes, retrySQL, account)
+	if violates(err, "runs_alive") { // a newer run was created at the same time
+		return store.Run{}, store.ErrNotFound
+	}
+	return retried, err
 }
 
 // Cancel ends an active run; see [store.Runs].
@@ -169,7 +173,7 @@ func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status
 	return s.updateActive(ctx, "cancel a run in", lockActiveRunSQL, account, run, waits, writes, cancelSQL, account, as, bytesColumn(writes.RequestIDs()))
 }
 
-// updateActive changes an active run and returns it. lock finds it; waits lists its pending
+// updateActive changes a run and returns it. lock finds it; waits lists its pending
 // interrupts, nil means any.
 func (s *Store) updateActive(
 	ctx context.Context, op, lock, account, name string, waits []string, writes store.Writes, text string, values ...any,

@@ -70,9 +70,12 @@ WITH locked AS (SELECT key FROM runs WHERE ` + ownedCondition + ` AND ` + waitEv
 WITH locked AS (SELECT key FROM runs WHERE key = ` + keyOfArgs + ` AND account = $1 AND ` + waitEventLock + ` FOR NO KEY UPDATE)` + setLockedRun
 
 	// The condition is written so that the planner uses no other index.
-	lockParkedSQL = `
+	lockRetryableSQL = `
 WITH locked AS (
-    SELECT key FROM runs WHERE key = ` + keyOfArgs + ` AND account = $1 AND status IS NOT DISTINCT FROM 'parked' AND ` + waitEventLock + ` FOR NO KEY UPDATE
+    SELECT key FROM runs WHERE key = ` + keyOfArgs + ` AND account = $1
+        AND (status IS NOT DISTINCT FROM 'parked' OR status IS NOT DISTINCT FROM 'failed' AND NOT EXISTS (
+            SELECT FROM runs AS newer WHERE newer.handle = runs.handle AND newer.generation > runs.generation))
+        AND ` + waitEventLock + ` FOR NO KEY UPDATE
 )` + setLockedRun
 
 	lockActiveRunSQL = `

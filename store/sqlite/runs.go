@@ -35,7 +35,8 @@ WHERE account = ?1 AND run = ?2 AND status = ?3`
 
 	retrySQL = `
 UPDATE runs SET status = 'ready', ready_no = ` + nextReadyNo + `, held = 0, attempts = 0, updated_at = ?3
-WHERE account = ?1 AND run = ?2 AND status = 'parked'
+WHERE account = ?1 AND run = ?2 AND (status = 'parked' OR status = 'failed' AND NOT EXISTS (
+    SELECT 1 FROM runs AS newer INDEXED BY runs_generations WHERE newer.account = ?1 AND newer.state_key = runs.state_key AND newer.generation > runs.generation))
 RETURNING ` + runColumns
 
 	// same condition as the index runs_alive
@@ -101,7 +102,7 @@ func (t txn) wake(ctx context.Context, account, run string) error {
 	return err
 }
 
-// Retry makes a parked run ready; see [store.Runs].
+// Retry makes a parked or failed run ready; see [store.Runs].
 func (s *Store) Retry(ctx context.Context, account, run string, writes store.Writes) (store.Run, error) {
 	if err := writes.Validate(); err != nil {
 		return store.Run{}, err
@@ -110,8 +111,8 @@ func (s *Store) Retry(ctx context.Context, account, run string, writes store.Wri
 }
 
 func (t txn) retry(ctx context.Context, account, id string, writes store.Writes) (run store.Run, err error) {
-	parked, err := t.queryRow(ctx, runDest(&run), retrySQL, account, id, t.now)
-	if err == nil && !parked {
+	found, err := t.queryRow(ctx, runDest(&run), retrySQL, account, id, t.now)
+	if err == nil && !found {
 		err = store.ErrNotFound
 	}
 	if err != nil {

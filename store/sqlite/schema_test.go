@@ -275,6 +275,7 @@ func TestMigrations_ReleasedStepsAreUnchanged(t *testing.T) {
 		"72531ff7647237f90522de8e3dec5651ec4e9db87826c5c8f44e2e424b6a6e89",
 		"e248fcc7e9c55129d738827ee8bc242004dedf2578baf8223941afe8de8f27b8",
 		"76a5c36fbc14e5ee9348c2c5d9ed2d499474ed11a0fa3cb5da6d81ef396518b4",
+		"ac4294b88b955c23ad6ec717694cc2844874c0a09ca075797665a1ce7f5ba946",
 	}
 	steps, err := migrations()
 	if err != nil {

@@ -120,6 +120,65 @@ func testRetry(t *testing.T, d *runsTester) {
 	}
 }
 
+func testRetryFailed(t *testing.T, d *runsTester) {
+	fail := func(lease store.Lease) {
+		_, err := d.runs.EndExecution(d.ctx(), lease, store.ExecutionEnd{Status: store.StatusFailed, Outcome: []byte("failed")})
+		d.must(err)
+	}
+	fail(d.create("r"))
+	run, err := d.runs.Retry(d.ctx(), "acme", "r", store.Writes{})
+	d.must(err)
+	if run.Status != store.StatusReady || run.Attempts != 0 {
+		t.Errorf("retried as %+v", run)
+	}
+	fail(d.claimed("w", "r").Lease)
+	next := store.NewRun{Account: "acme", ID: "r2", StateKey: run.StateKey, AfterGeneration: run.Generation, Provider: "p", Graph: "g", Owner: "w", Lease: time.Minute}
+	lease, err := d.runs.Create(d.ctx(), next)
+	d.must(err)
+	_, err = d.runs.Retry(d.ctx(), "acme", "r", store.Writes{})
+	d.wantErr(err, store.ErrNotFound)
+	fail(lease)
+	_, err = d.runs.Retry(d.ctx(), "acme", "r", store.Writes{})
+	d.wantErr(err, store.ErrNotFound)
+	_, err = d.runs.Retry(d.ctx(), "acme", "r2", store.Writes{})
+	d.must(err)
+}
+
+// testRetryFailedKeeps retries a run that failed next to an open and an answered question: the
+// checkpoint and the unused answer are still there, and the open question stays withdrawn.
+func testRetryFailedKeeps(t *testing.T, d *runsTester) {
+	d.waiting("r", "used", "unused", "open")
+	d.wantResult(approve("r", "1", "used"), store.ResultAccepted)
+	lease := d.claimed("w", "r").Lease
+	d.wantResult(approve("r", "2", "unused"), store.ResultAccepted)
+	_, err := d.runs.EndExecution(d.ctx(), lease, store.ExecutionEnd{
+		Status: store.StatusFailed, Outcome: []byte("failed"), Applied: []string{"used"}, Checkpoint: &store.CheckpointSave{Delta: parts{"a": "1"}.delta()},
+	})
+	d.must(err)
+	run, err := d.runs.Retry(d.ctx(), "acme", "r", store.Writes{})
+	d.must(err)
+	if string(run.Outcome) != "failed" {
+		t.Errorf("the outcome is %q before the next execution has ended", run.Outcome)
+	}
+	d.wantResult(approve("r", "3", "open"), store.ResultWithdrawn)
+	work := d.claimed("w", "r")
+	if len(work.Decided) != 1 || work.Decided[0].ID != "unused" {
+		t.Errorf("claimed with %+v", work.Decided)
+	}
+	if version, saved := d.checkpoint("r"); version != 1 || string(saved["a"]) != "1" {
+		t.Errorf("the checkpoint is version %d: %q", version, saved)
+	}
+	_, err = d.runs.EndExecution(d.ctx(), work.Lease, store.ExecutionEnd{Status: store.StatusCompleted, Outcome: []byte("done"), Applied: []string{"unused"}})
+	d.must(err)
+	for id, want := range map[string]string{"1": "failed", "2": "done"} {
+		if receipt, err := d.runs.Receipt(d.ctx(), "acme", "ann", id); err != nil || string(receipt.Outcome) != want {
+			t.Errorf("resume %s has %q, %v; want %q", id, receipt.Outcome, err, want)
+		}
+	}
+	_, err = d.runs.Retry(d.ctx(), "acme", "r", store.Writes{})
+	d.wantErr(err, store.ErrNotFound)
+}
+
 func testCancelParked(_ *testing.T, d *runsTester) {
 	d.release(d.create("r"), store.Release{Park: true})
 	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.StatusCancelled, nil, store.Writes{})

@@ -58,8 +58,9 @@ type Card struct {
 	DecidedAt time.Time `json:"decidedAt,omitzero"`
 	// Link opens the request in the web inbox; "" if the server has no public address.
 	Link string `json:"link,omitempty"`
-	// At is when the card was made.
-	At time.Time `json:"at"`
+	// Created is when the request was made, At when the card was.
+	Created time.Time `json:"created"`
+	At      time.Time `json:"at"`
 }
 
 // Fact is one argument.
@@ -84,6 +85,9 @@ type Note struct {
 	Quote
 	Answer *Quote `json:"answer,omitempty"`
 }
+
+// Waiting returns how long the request had waited when the card was made.
+func (c Card) Waiting() time.Duration { return max(0, c.At.Sub(c.Created)) }
 
 // Open reports whether the request can be decided.
 func (c Card) Open() bool { return c.State == desk.StateOpen }
@@ -114,7 +118,7 @@ func NewCard(s Source) Card {
 		Title: q.title, Sentence: q.sentence, Facts: q.facts, Said: q.said, Environment: plain(s.Environment),
 		Rules: plainAll(r.Subject.Rules), Reason: plain(r.Subject.Reason), Risk: r.Subject.Risk,
 		Deciders: deciders(r.Requirement), MinAuth: r.Requirement.MinAuth, Deadline: r.Deadline,
-		State: r.State, Link: RequestURL(s.BaseURL, r.ID), At: s.Now,
+		State: r.State, Link: RequestURL(s.BaseURL, r.ID), Created: r.Created, At: s.Now,
 	}
 	for _, one := range r.Clarifications {
 		note := Note{Quote: Quote{By: plain(one.By), Text: plainBlock(one.Text)}}

@@ -1,6 +1,7 @@
 // Package teams posts requests to Microsoft Teams, through the webhook of a workflow. The adaptive
-// card shows the facts and links to the inbox. People decide in the inbox: a workflow webhook cannot
-// tell who clicked. A posted card cannot be replaced, so a second card tells the outcome.
+// card shows the facts and links to the inbox. People decide in the inbox, because a workflow
+// webhook cannot tell who clicked. A posted card cannot be replaced, so a second card tells the
+// outcome.
 package teams
 
 import (

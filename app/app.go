@@ -56,6 +56,7 @@ type program struct {
 	parser   *kong.Kong
 	command  string // the selected command, such as keys create; "" if there is none
 	screen   bool   // the command uses the whole terminal
+	tour     bool   // the pages suggest what to try
 }
 
 // commands is the command line.

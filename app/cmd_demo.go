@@ -55,6 +55,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	p.tour = true
 	p.graphs, p.others = append(p.graphs, graphs...), append(p.others, press)
 	files, err := sample.WriteFiles(c.Data)
 	if err != nil {
@@ -150,8 +151,9 @@ func (d demoReady) announce(p *program, data string) {
 	// Indented lines can be typed.
 	fmt.Fprintf(p.out, `Fermata is ready at %[1]s; its data is in %[3]s. Stop it with Ctrl-C.
 
-Sign in with your browser:
-%[4]s
+Open the inbox in your browser:
+
+  %[4]s
 
 In another terminal, list open requests and start one more run:
 

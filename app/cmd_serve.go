@@ -142,7 +142,7 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	if err != nil {
 		return err
 	}
-	if r.site, err = web.New(web.Config{API: r.server, Log: log}); err != nil {
+	if r.site, err = web.New(web.Config{API: r.server, Log: log, Tour: p.tour}); err != nil {
 		return err
 	}
 	return r.listen(log)

@@ -189,7 +189,7 @@ func TestI7_SignInSecretsDoNotLeak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, secrets["the link's token"], _ = strings.Cut(link, "token=")
+	_, secrets["the link's token"], _ = strings.Cut(link, "/s/")
 	p.idp.ChangeToken(func(token string) string {
 		secrets["a bad ID token"] = token[:len(token)-9] + "AAAAAAAAA"
 		return secrets["a bad ID token"]

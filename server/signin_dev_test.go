@@ -94,7 +94,7 @@ func TestDevLink_Expires(t *testing.T) {
 func TestDevLink_ForgedLinkIsRejected(t *testing.T) {
 	p := openDevSite(t)
 	link := p.devLink("/")
-	for _, bad := range []string{"/signin/dev", "/signin/dev?token=", "/signin/dev?token=x", link[:len(link)-8] + "AAAAAAAA"} {
+	for _, bad := range []string{"/s/x", "/s/" + strings.Repeat("a", 12), link[:len(link)-4] + "aaaa"} {
 		if got := p.browser().get(bad); got.status != 403 {
 			t.Errorf("%s: %+v", bad, got)
 		}
@@ -111,11 +111,11 @@ func TestDevLink_NeedsALoopbackListener(t *testing.T) {
 			t.Errorf("%v: %q, %v", addr, link, err)
 		}
 	}
-	if got := p.browser().get("/signin/dev?token=x"); got.status != 404 {
+	if got := p.browser().get("/s/x"); got.status != 404 {
 		t.Errorf("it works although no link was created: %+v", got)
 	}
 	for _, addr := range []net.Addr{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, &net.TCPAddr{IP: net.IPv6loopback, Port: 8080}} {
-		if link, err := p.server.DevLink(addr, devPrincipal, "/"); err != nil || !strings.HasPrefix(link, "http://"+addr.String()+"/signin/dev?token=") {
+		if link, err := p.server.DevLink(addr, devPrincipal, "/"); err != nil || !strings.HasPrefix(link, "http://"+addr.String()+"/s/") {
 			t.Errorf("%v: %q, %v", addr, link, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 func TestLog_AnonymousClientsCannotFloodIt(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	const visits = 60
-	for _, path := range []string{"/signin/callback?state=x", "/signin/callback?error=x", "/signin/dev?token=x"} {
+	for _, path := range []string{"/signin/callback?state=x", "/signin/callback?error=x", "/s/x"} {
 		for range visits {
 			p.browser().get(path)
 		}

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"net/url"
+	"strings"
 
 	"github.com/fermata-go/fermata/api"
 )
@@ -36,7 +37,7 @@ func (s *Site) readEvidence(m *requestModel) {
 	for _, e := range m.Approval.Evidence {
 		item := evidence{Title: e.Title, Source: e.Source, Text: e.Text}
 		if e.Text != "" {
-			item.Digest = api.RenderingHash(e.Text)
+			item.Digest = strings.TrimPrefix(api.RenderingHash(e.Text), "sha256:")
 		}
 		if u, err := url.Parse(e.URL); err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil {
 			item.URL, item.Host = u.String(), u.Host

@@ -55,6 +55,6 @@ func TestRequest_SentenceWordsTheAction(t *testing.T) {
 	s := open(t)
 	id := ask(t, s, "inproc:refund-order", "r1", `{"order":17,"customer":"Ines Roth","amount":120.5,"currency":"EUR"}`)
 	b := s.SignIn("ann")
-	want(t, b.Get("/requests/"+id), http.StatusOK, "wants to refund <b>120.50 EUR</b> on order <b>17</b> for customer <b>Ines Roth</b></h1>")
+	want(t, b.Get("/requests/"+id), http.StatusOK, "wants to refund <b>120.50 EUR</b> on order <b>17</b> for <b>Ines Roth</b></h1>")
 	want(t, b.Get("/inbox"), http.StatusOK, "Refund <b>120.50 EUR</b> on order <b>17</b>")
 }

@@ -59,6 +59,9 @@ var routes = []route{
 	{"GET /me", (*Site).me},
 
 	// admin.go
+	// tour.go
+	{"POST /tour/close", (*Site).closeTour},
+
 	// docs.go
 	{"GET /docs", (*Site).docs},
 }

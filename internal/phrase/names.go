@@ -168,7 +168,7 @@ var prepositions = map[string]string{
 }
 
 // selfEvident are labels that the preposition makes unnecessary.
-var selfEvident = map[string]bool{"recipient": true, "destination": true, "source": true}
+var selfEvident = map[string]bool{"recipient": true, "destination": true, "source": true, "customer": true, "supplier": true, "payee": true}
 
 // environments are names of the argument that says where an action happens.
 var environments = map[string]bool{"env": true, "environment": true, "stage": true}

@@ -11,11 +11,11 @@ import (
 func TestOf_WordsActions(t *testing.T) {
 	for _, c := range []struct{ name, args, want string }{
 		{"refund", `{"order":17,"amount":"120.00","currency":"EUR"}`, "Refund 120.00 EUR on order 17"},
-		{"refund-order", `{"orderId":1041,"customer":"Ines Roth","amount":24.9,"currency":"EUR","env":"prod"}`, "Refund 24.90 EUR on order 1041 for customer Ines Roth (prod)"},
+		{"refund-order", `{"orderId":1041,"customer":"Ines Roth","amount":24.9,"currency":"EUR","env":"prod"}`, "Refund 24.90 EUR on order 1041 for Ines Roth (prod)"},
 		{"refund", `{"order":17,"payment":9007199254740993,"amount":"120.00"}`, "Refund on order 17, payment 9007199254740993"},
 		{"drop_table", `{"name":"users","rows":48213}`, "Drop table users, rows 48213"},
 		{"deploy", `{"service":"checkout","version":"v2.31.0"}`, "Deploy service checkout, version v2.31.0"},
-		{"payout", `{"supplier":"Blum","amount":1840,"currency":"EUR"}`, "Pay out 1840 EUR to supplier Blum"},
+		{"payout", `{"supplier":"Blum","amount":1840,"currency":"EUR"}`, "Pay out 1840 EUR to Blum"},
 		{"send_email", `{"to":"a@b.c","subject":"Hi","body":"` + strings.Repeat("x", 100) + `"}`, "Send email to a@b.c, subject Hi"},
 		{"mcp__github__create_issue", `{"title":"It is broken"}`, "Create issue It is broken (github)"},
 		{"db.truncateTable", `{"table":"logs"}`, "Truncate table logs (db)"},

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -51,7 +50,7 @@ type Sessions struct {
 	idp         *idp // nil: none
 	tls         bool // the server's public URL is https
 	origins     *http.CrossOriginProtection
-	devEnabled  atomic.Bool // a development link was created
+	devLinks    devLinks
 	lastCleanup Interval
 	hooks       Hooks
 	guesses     *guessLimiter
@@ -114,7 +113,7 @@ func (p *Sessions) Register(handle func(pattern string, handler func(http.Respon
 	handle("GET /{$}", p.home)
 	handle("GET /signin", p.signIn)
 	handle("GET /signin/callback", p.callback)
-	handle("GET /signin/dev", p.devSignIn)
+	handle("GET /s/{code}", p.devSignIn)
 	handle("POST /signout", p.signOut)
 	if p.idp == nil {
 		handle("POST /signin/password", p.passwordSignIn)

@@ -3,11 +3,12 @@ package authn
 import (
 	"crypto/rand"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
@@ -21,14 +22,41 @@ var ErrNotLoopback = errors.New("authn: development sign-in needs a listener on 
 // devLinkTTL is how long an unused development link is valid.
 const devLinkTTL = time.Hour
 
-const devLabel = "development link"
+// devCodeLength is the length of the code in a development link. A character has 5 random bits, and
+// only this machine can try codes.
+const devCodeLength = 12
 
-// devToken is the sealed content of a development link.
-type devToken struct {
-	Proof  string
-	Who    Principal
-	Return string
-	Until  time.Time
+// devLinks are the development links that were created, by code.
+type devLinks struct {
+	mu     sync.Mutex
+	byCode map[string]devLink
+}
+
+// devLink is what a development link does.
+type devLink struct {
+	proof string // makes the session unique, so that the link works once
+	who   Principal
+	path  string
+	until time.Time
+}
+
+// add stores a link, and deletes the expired ones.
+func (l *devLinks) add(code string, link devLink, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byCode == nil {
+		l.byCode = make(map[string]devLink)
+	}
+	maps.DeleteFunc(l.byCode, func(_ string, old devLink) bool { return !now.Before(old.until) })
+	l.byCode[code] = link
+}
+
+// find returns the link of a code. enabled reports whether there was ever a link.
+func (l *devLinks) find(code string, now time.Time) (link devLink, found, enabled bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	link, found = l.byCode[code]
+	return link, found && now.Before(link.until), l.byCode != nil
 }
 
 // DevLink returns a link that signs in its first visitor as who, and redirects to a path. It is for
@@ -46,17 +74,15 @@ func (p *Sessions) DevLink(listener net.Addr, who Principal, path string) (strin
 		return "", errors.New("authn: a development link needs a principal with an account and roles")
 	}
 	who.Auth = Auth{Method: MethodDev, Strength: desk.AuthToken}
-	token, err := p.sealCookie(devLabel, devToken{Proof: rand.Text(), Who: who, Return: localPath(path), Until: p.now().Add(devLinkTTL)})
-	if err != nil {
-		return "", err
-	}
-	p.devEnabled.Store(true)
-	return "http://" + tcp.String() + "/signin/dev?token=" + url.QueryEscape(token), nil
+	code := strings.ToLower(rand.Text()[:devCodeLength])
+	p.devLinks.add(code, devLink{proof: rand.Text(), who: who, path: localPath(path), until: p.now().Add(devLinkTTL)}, p.now())
+	return "http://" + tcp.String() + "/s/" + code, nil
 }
 
 // devSignIn handles a development link.
 func (p *Sessions) devSignIn(w http.ResponseWriter, r *http.Request) {
-	if !p.devEnabled.Load() {
+	link, found, enabled := p.devLinks.find(r.PathValue("code"), p.now())
+	if !enabled {
 		p.rejectSignIn(w, r, problems.New("not_found", "development sign-in is not available"))
 		return
 	}
@@ -68,17 +94,16 @@ func (p *Sessions) devSignIn(w http.ResponseWriter, r *http.Request) {
 		p.rejectSignIn(w, r, problems.New("forbidden", "development sign-in works only on the server's machine, and not through a proxy"))
 		return
 	}
-	var token devToken
-	if !p.openCookie(devLabel, r.URL.Query().Get("token"), &token) || !p.now().Before(token.Until) {
+	if !found {
 		p.rejectSignIn(w, r, problems.New("forbidden", "this link is invalid or has expired; restart the program to get a new one"))
 		return
 	}
 	if _, err := p.authenticate(r); err == nil { // the page was opened again
-		http.Redirect(w, r, token.Return, http.StatusSeeOther)
+		http.Redirect(w, r, link.path, http.StatusSeeOther)
 		return
 	}
-	token.Who.Auth.At = p.now().Truncate(time.Second)
-	p.startSession(w, r, token.Who, token.Proof, token.Return)
+	link.who.Auth.At = p.now().Truncate(time.Second)
+	p.startSession(w, r, link.who, link.proof, link.path)
 }
 
 // forwarding are headers that proxies add. The connection does not identify a client behind a

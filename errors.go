@@ -79,8 +79,8 @@ func (e *EncodeError) Error() string {
 }
 func (e *EncodeError) Unwrap() error { return e.Err }
 
-// DataSizeError reports that what an interrupt shows is larger than [MaxDataBytes]. The node has
-// failed and no request was created. Show a summary, or a reference to the data.
+// DataSizeError reports that what an interrupt shows is larger than [MaxDataBytes]. The node or the
+// hold has failed and no request was created. Show a summary, or keep a reference to the data.
 type DataSizeError struct {
 	Value string // what is too large
 	Size  int    // in bytes of JSON

@@ -93,6 +93,7 @@ type builtin struct {
 	name, description string
 	perform           Func
 	parts             parts
+	flow              bool // runs other agents and has no model of its own
 }
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -170,7 +171,14 @@ func run(ctx context.Context, n int, a Agent, input *Input, handedOver bool) (*O
 // perform runs an agent in its own scope.
 func perform(ctx context.Context, a Agent, input *Input) (output *Output, err error) {
 	defer recovery.Recover(&err)
-	if b, ok := a.(*builtin); ok {
+	b, ok := a.(*builtin)
+	if input != nil && (!ok || !b.flow) {
+		view := *input
+		view.Messages = viewOf(a.Name(), input.Messages)
+		scopeOf(ctx).received = input.Messages
+		input = &view
+	}
+	if ok {
 		return b.perform(ctx, input)
 	}
 	return runCustom(ctx, a, input)

@@ -128,7 +128,7 @@ func TestAsTool_SeesOnlyTheRequestUnlessItIsShownMore(t *testing.T) {
 func TestAsTool_AnExitOrATransferInsideStaysInside(t *testing.T) {
 	var c counter
 	inner := team(&c, "inner", []agent.Agent{exiting(&c, "helper", 1)}, nil, transfer("helper"))
-	outer := chat(&c, "outer", tools(agent.AsTool(inner)), script.Call("inner", `{"request":"x"}`), script.Say("outer goes on"))
+	outer := chat(&c, "outer", tools(agent.AsTool(inner)), slices.Repeat([]script.Line{script.Call("inner", `{"request":"x"}`), script.Say("outer goes on")}, 2)...)
 	loop := must(agent.NewLoop("loop", "", 2, outer))
 	record(newRunner(t, loop).Query(t.Context(), "go")).finished(t)
 	if c.of("model outer") != 4 {

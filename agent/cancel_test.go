@@ -355,7 +355,9 @@ func TestCancel_NowDuringApprovedCallLeavesItInDoubt(t *testing.T) {
 // Scenario 67. The transition between agents is a cancel point for every mode: agents before it are
 // not run again, agents after it have not begun.
 func TestCancel_BetweenTwoAgents(t *testing.T) {
-	say := func(x *agentHarness, name string) agent.Agent { return x.chat(name, nil, script.Say("I am "+name)) }
+	say := func(x *agentHarness, name string) agent.Agent {
+		return x.chat(name, nil, slices.Repeat([]script.Line{script.Say("I am " + name)}, 3)...)
+	}
 	for name, test := range map[string]struct {
 		build func(x *agentHarness) agent.Agent
 		after map[string]int

@@ -115,10 +115,11 @@ type conversation struct {
 	calls          map[string]bool // the ids of all tool calls
 	freshResults   bool            // some results of this turn are from this entry
 	edited         bool            // the history edit was made in this entry
+	replaced       bool            // an edit of this or an earlier entry replaced the history
 }
 
 func (c *Chat) perform(ctx context.Context, input *Input) (*Output, error) {
-	v := &conversation{Chat: c, scope: scopeOf(ctx), activation: activation.FromContext(ctx), tools: c.Tools, history: slices.Clone(input.Messages), calls: make(map[string]bool)}
+	v := &conversation{Chat: c, scope: scopeOf(ctx), activation: activation.FromContext(ctx), tools: c.Tools, history: slices.Clone(continued(c.Name, input.Messages)), calls: make(map[string]bool)}
 	if c.MoreTools != nil {
 		more, err := c.MoreTools(ctx)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // NewSequential creates an agent that runs others one after the other. Each receives the
-// conversation and the messages of the agents before it.
+// conversation and the messages of the agents before it, narrated as user messages.
 func NewSequential(name, description string, agents ...Agent) (Agent, error) {
 	agents, err := checkAgents(name, agents)
 	if err != nil {
@@ -23,7 +23,8 @@ func NewSequential(name, description string, agents ...Agent) (Agent, error) {
 }
 
 // NewLoop creates an agent that runs others repeatedly in order, until one of them exits ([Exit],
-// [ExitTool]) or after maxRounds iterations.
+// [ExitTool]) or after maxRounds iterations. An agent sees its messages of earlier iterations as
+// its own.
 func NewLoop(name, description string, maxRounds int, agents ...Agent) (Agent, error) {
 	agents, err := checkAgents(name, agents)
 	if maxRounds < 1 {
@@ -88,7 +89,7 @@ func newFlow(name, description string, rounds int, agents []Agent, perform Func)
 	if err != nil {
 		return nil, err
 	}
-	b.parts = parts{agents: agents}
+	b.parts, b.flow = parts{agents: agents}, true
 	return b, nil
 }
 
@@ -119,7 +120,7 @@ func (c *callCounts) next(a Agent) int {
 // output.
 func round(ctx context.Context, c *callCounts, input *Input, output *Output) (*Output, error) {
 	for _, a := range c.agents {
-		next := &Input{Messages: slices.Concat(input.Messages, narrate(output.Messages))}
+		next := &Input{Messages: slices.Concat(input.Messages, output.Messages)}
 		result, err := RunNth(ctx, c.next(a), a, next)
 		if err != nil {
 			return nil, err

@@ -137,19 +137,19 @@ func TestExitTool_LetsAModelEndTheLoop(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
-			worker := chat(&c, "worker", tools(asking(&c, "ask"), agent.ExitTool()),
-				script.Call("ask", `{"to":"go on"}`),
+			round := []script.Line{script.Call("ask", `{"to":"go on"}`),
 				func(r *agent.Request) (agent.Message, error) {
 					if strings.Contains(r.Messages[len(r.Messages)-1].Text, "enough") {
 						return script.Call("exit_loop", `{"reason":"all done"}`)(r)
 					}
 					return script.Say("once more")(r)
-				})
+				}}
+			worker := chat(&c, "worker", tools(asking(&c, "ask"), agent.ExitTool()), slices.Repeat(round, 2)...)
 			return must(agent.NewLoop("loop", "", 9, worker, chat(&c, "other", nil, script.Say("other"))))
 		}
 		first := p.query("go")
 		second := p.answer(one(t, first.waits(t)), "more")
-		if got := one(t, second.waits(t)).Address.String(); got != "agent:loop;agent:worker#2;tool:ask#call_1_1" {
+		if got := one(t, second.waits(t)).Address.String(); got != "agent:loop;agent:worker#2;tool:ask#call_1_1-2" {
 			t.Errorf("got %s", got)
 		}
 		p.answer(one(t, second.waits(t)), "enough").wantLog(t, "worker did ask: ask heard enough",
@@ -288,7 +288,9 @@ func TestParallel_OneAgentMayWorkInSeveralLanes(t *testing.T) {
 func TestFlows_TwoWaitsAnywhereInATreeOfAgents(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
-		say := func(name string) agent.Agent { return chat(&c, name, nil, script.Say(name+" is done")) }
+		say := func(name string) agent.Agent {
+			return chat(&c, name, nil, slices.Repeat([]script.Line{script.Say(name + " is done")}, 2)...)
+		}
 		p.build = func() agent.Agent {
 			left := must(agent.NewSequential("left", "", say("l1"), asker(&c, "l2"), say("l3")))
 			right := must(agent.NewLoop("right", "", 2, say("r1"), asker(&c, "r2")))
@@ -329,3 +331,53 @@ func TestFlows_AreRefusedWhenTheyCannotWork(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// heardBy is a line that notes the request of its model and answers with this text.
+func heardBy(heard *[][]string, text string) script.Line {
+	return func(r *agent.Request) (agent.Message, error) {
+		var told []string
+		for _, m := range r.Messages {
+			told = append(told, string(m.Role)+" "+m.Text)
+		}
+		*heard = append(*heard, told)
+		return script.Say(text)(r)
+	}
+}
+
+func TestLoop_AgentSeesItsOwnMessagesAsItsOwn(t *testing.T) {
+	for name, nest := range map[string]func(agents ...agent.Agent) []agent.Agent{
+		"direct": func(agents ...agent.Agent) []agent.Agent { return agents },
+		"nested": func(agents ...agent.Agent) []agent.Agent {
+			return []agent.Agent{must(agent.NewSequential("pair", "", agents...))}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var c counter
+			var writer, critic [][]string
+			agents := nest(
+				chat(&c, "writer", tools(booking(&c)), script.Call("book", `{"to":"Paris"}`), heardBy(&writer, "draft 1"), heardBy(&writer, "draft 2")),
+				chat(&c, "critic", nil, heardBy(&critic, "too long"), heardBy(&critic, "good")))
+			record(newRunner(t, must(agent.NewLoop("loop", "", 2, agents...))).Query(t.Context(), "write")).finished(t)
+			want := []string{"user write", "assistant ", "tool booked Paris", "assistant draft 1", "user [critic] too long"}
+			if len(writer) != 2 || !slices.Equal(writer[1], want) {
+				t.Errorf("the writer heard %q, want %q", writer, want)
+			}
+			booked := `user [writer] called book with {"to":"Paris"} and got: booked Paris`
+			want = []string{"user write", booked, "user [writer] draft 1", "assistant too long", "user [writer] draft 2"}
+			if len(critic) != 2 || !slices.Equal(critic[1], want) {
+				t.Errorf("the critic heard %q, want %q", critic, want)
+			}
+		})
+	}
+}
+
+func TestLoop_RequestOfTheOnlyAgentEndsWithAUserMessage(t *testing.T) {
+	var c counter
+	var heard [][]string
+	writer := chat(&c, "writer", nil, heardBy(&heard, "draft 1"), heardBy(&heard, "draft 2"))
+	record(newRunner(t, must(agent.NewLoop("loop", "", 2, writer))).Query(t.Context(), "write")).finished(t)
+	want := []string{"user write", "assistant draft 1", "user Continue."}
+	if len(heard) != 2 || !slices.Equal(heard[1], want) {
+		t.Errorf("the writer heard %q, want %q", heard, want)
+	}
+}

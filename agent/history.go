@@ -33,7 +33,7 @@ func (v *conversation) recallEdit(turn int) error {
 	if err := json.Unmarshal(data, &history); err != nil {
 		return fmt.Errorf("agent: edited history of %s cannot be decoded: %w", v.activation.FullAddress(), err)
 	}
-	v.history = history
+	v.history, v.replaced = history, true
 	return nil
 }
 
@@ -55,7 +55,7 @@ func (v *conversation) applyEdit(ctx context.Context, turn int) error {
 	if err != nil {
 		return &fermata.EncodeError{Value: "the edited history", Err: err}
 	}
-	v.history = cloneMessages(changed)
+	v.history, v.replaced = cloneMessages(changed), true
 	return v.editPlace(turn).Record(ctx, entryHistory, data, activation.SaveWithNext)
 }
 

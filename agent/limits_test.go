@@ -413,7 +413,7 @@ func TestLimits_ARetryLoopStopsAndAsks(t *testing.T) {
 		"of a loop": func(x *agentHarness, clock *manualClock) agent.Agent {
 			again := must(agent.NewChat(agent.Chat{Name: "clerk", Tools: tools(tool.New("retry", "Tries.", func(ctx context.Context, _ struct{}) (string, error) {
 				return "no", x.at(ctx, "tool retry")
-			}, tool.Final())), Model: meterModel{&scriptedModel{x, "clerk", script.New(retries[0])}, clock}}))
+			}, tool.Final())), Model: meterModel{&scriptedModel{x, "clerk", script.New(slices.Repeat(retries, 2)...)}, clock}}))
 			return must(agent.NewLoop("again", "", 200, again))
 		},
 	} {

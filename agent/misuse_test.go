@@ -83,6 +83,36 @@ func TestModel_ThatReturnsNothingIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
+// empty is a model that returns an empty response, streamed or not.
+type empty struct{ finish agent.FinishReason }
+
+func (m empty) Generate(context.Context, *agent.Request) (*agent.Response, error) {
+	return &agent.Response{FinishReason: m.finish}, nil
+}
+
+func (m empty) Stream(ctx context.Context, r *agent.Request) iter.Seq2[*agent.Chunk, error] {
+	return func(yield func(*agent.Chunk, error) bool) {
+		response, err := m.Generate(ctx, r)
+		yield(&agent.Chunk{Response: response}, err)
+	}
+}
+
+func TestModel_EmptyResponseIsAnErrorThatSaysWhatToDo(t *testing.T) {
+	for finish, want := range map[agent.FinishReason]string{
+		"":                 "the model of clerk returned an empty Response: set Message.Text or Message.ToolCalls",
+		agent.FinishLength: "raise the limit of its output tokens",
+		agent.FinishStop:   "",
+	} {
+		for _, streaming := range []bool{false, true} {
+			r := newRunner(t, must(agent.NewChat(agent.Chat{Name: "clerk", Model: empty{finish}})), func(c *agent.RunnerConfig) { c.EnableStreaming = streaming })
+			err := lastError(r.Query(t.Context(), "go"))
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("finish reason %q, streaming %v: got %v", finish, streaming, err)
+			}
+		}
+	}
+}
+
 // Regression: an agent whose subagent has it as a subagent, too, was listed twice in the schema.
 func TestTransfer_EachTargetIsOfferedOnce(t *testing.T) {
 	var c counter

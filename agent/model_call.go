@@ -31,7 +31,10 @@ func (s *agentScope) generate(ctx context.Context, number string, m Model, prepa
 		if err != nil {
 			return savedReply{}, err
 		}
-		if response, err = s.callModel(ctx, m, request); err != nil {
+		if response, err = s.callModel(ctx, m, request); err == nil {
+			err = s.checkEmpty(response)
+		}
+		if err != nil {
 			return savedReply{}, err
 		}
 		response.Message.replaceInvalidUTF8()
@@ -58,6 +61,22 @@ type savedReply struct {
 // errNoResponse returns the error of a model that returns neither a response nor an error.
 func (s *agentScope) errNoResponse(method, instead string) error {
 	return fmt.Errorf("agent: the model of %s returned nothing: %s must %s or return an error", s.agent.Name(), method, instead)
+}
+
+// checkEmpty returns an error for an empty response without a reason. A model that has nothing to
+// say after a tool call finishes with [FinishStop].
+func (s *agentScope) checkEmpty(r *Response) error {
+	if r.Message.Text != "" || len(r.Message.ToolCalls) > 0 {
+		return nil
+	}
+	switch r.FinishReason {
+	case "":
+		return fmt.Errorf("agent: the model of %s returned an empty Response: set Message.Text or Message.ToolCalls, or FinishReason if the model has nothing to say", s.agent.Name())
+	case FinishLength:
+		return fmt.Errorf("agent: the model of %s was cut off before its answer began: raise the limit of its output tokens", s.agent.Name())
+	default:
+		return nil
+	}
 }
 
 // callModel calls the model in the mode of the run.

@@ -76,7 +76,7 @@ func (p *PlanExecute) perform(ctx context.Context, input *Input) (*Output, error
 	if err := checkAgentsPresent(activation.FromContext(ctx), p.MaxSteps, p.Executor); err != nil {
 		return nil, err
 	}
-	w := &planRun{PlanExecute: p, scope: scopeOf(ctx), input: input}
+	w := &planRun{PlanExecute: p, scope: scopeOf(ctx), input: &Input{Messages: continued(p.Name, input.Messages)}}
 	output := new(Output)
 	answer, err := w.callPlanner(ctx, 0, p.Planner)
 	for step := 1; err == nil && answer == ""; step++ {

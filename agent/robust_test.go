@@ -468,7 +468,7 @@ func TestRobust_AgentsThatCallEachOtherForEverEnd(t *testing.T) {
 	}
 	var ping, pong agent.Agent
 	handOver := func(to string) agent.Model {
-		return script.New(script.Call("transfer_to_agent", `{"agent_name":"`+to+`"}`))
+		return script.New(slices.Repeat([]script.Line{script.Call("transfer_to_agent", `{"agent_name":"`+to+`"}`)}, 60)...)
 	}
 	pong = must(agent.NewChat(agent.Chat{Name: "pong", Model: handOver("ping")}))
 	ping = must(agent.NewChat(agent.Chat{Name: "ping", Model: handOver("pong"), Agents: []agent.Agent{pong}}))

@@ -22,6 +22,9 @@ type agentScope struct {
 	emitFunc func(*Event) // nil without a listener
 	// handedOver reports that the outer agent handed the conversation over to this one.
 	handedOver bool
+	// received is the conversation that the agent was called with, before messages of other agents
+	// are narrated.
+	received []Message
 	// history returns the conversation of the agent for agents that it calls; nil if it has none.
 	history func() []Message
 	// pendingEvents are emitted when the agent's output is saved.

@@ -90,7 +90,7 @@ func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results [
 		if v.freshResults { // otherwise it was shown when the last of these calls was done
 			v.scope.emit(Transferred{To: wish.Agent})
 		}
-		output, err := run(ctx, 1, target, &Input{Messages: narrate(v.history)}, true)
+		output, err := run(ctx, 1, target, &Input{Messages: narrateUnnamed(v.handedHistory())}, true)
 		if err != nil {
 			return nil, err
 		}
@@ -99,19 +99,60 @@ func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results [
 	return nil, nil
 }
 
+// handedHistory returns the conversation for the agent that takes over: as this one received it, so
+// that each agent finds its own messages. An edited history replaces it.
+func (v *conversation) handedHistory() []Message {
+	if v.replaced {
+		return v.history
+	}
+	return slices.Concat(v.scope.received, v.added)
+}
+
 // narrate converts a conversation for another agent: messages and calls of agents are told in the
 // third person, so that a model does not mistake them for its own.
 func narrate(messages []Message) []Message {
+	return narrateUnless(messages, func(string) bool { return false })
+}
+
+// narrateUnnamed narrates the messages of a conversation that the run started with: they belong to
+// the agent that hands it over.
+func narrateUnnamed(messages []Message) []Message {
+	return narrateUnless(messages, func(author string) bool { return author != "" })
+}
+
+// viewOf returns a conversation as an agent sees it: its own messages as its own, those of other
+// agents narrated.
+func viewOf(agent string, messages []Message) []Message {
+	mine := func(author string) bool { return author == "" || author == agent }
+	if !slices.ContainsFunc(messages, func(m Message) bool { return !mine(m.Agent) }) {
+		return messages
+	}
+	return narrateUnless(messages, mine)
+}
+
+// continued asks an agent to continue if the last message is its own, as in a loop of one agent.
+// Some models reject a conversation that ends with their own message.
+func continued(agent string, messages []Message) []Message {
+	if n := len(messages); n > 0 && messages[n-1].Agent == agent {
+		return append(slices.Clip(messages), User("Continue."))
+	}
+	return messages
+}
+
+// narrateUnless narrates the messages of all authors but those that keep reports.
+func narrateUnless(messages []Message, keep func(author string) bool) []Message {
 	calls := make(map[string]ToolCall)
 	var narrated []Message
 	for _, m := range messages {
+		if m.Role == RoleUser || keep(m.Agent) {
+			narrated = append(narrated, m)
+			continue
+		}
 		name := m.Agent
 		if name == "" {
 			name = "assistant" // of a conversation that the run started with
 		}
 		switch m.Role {
-		case RoleUser:
-			narrated = append(narrated, m)
 		case RoleAssistant:
 			for _, call := range m.ToolCalls {
 				calls[call.ID] = call
@@ -123,6 +164,7 @@ func narrate(messages []Message) []Message {
 			if call := calls[m.CallID]; call.Name != ToolTransfer {
 				narrated = append(narrated, User(fmt.Sprintf("[%s] called %s with %s and got: %s", name, m.Tool, call.Args, m.Text)))
 			}
+		default: // instructions are for their own agent only
 		}
 	}
 	return narrated

@@ -52,12 +52,7 @@ func TestTransfer_BackAndForthResumesStraightAtTheLast(t *testing.T) {
 		p.build = func() agent.Agent {
 			asC := chat(&c, "C", tools(asking(&c, "ask")), script.Call("ask", `{"to":"C"}`), script.Say("C is done"))
 			asB := team(&c, "B", nil, nil, transfer("A"))
-			return team(&c, "A", []agent.Agent{asB, asC}, nil, func(r *agent.Request) (agent.Message, error) {
-				if c.of("model A") == 1 {
-					return transfer("B")(r)
-				}
-				return transfer("C")(r)
-			})
+			return team(&c, "A", []agent.Agent{asB, asC}, nil, transfer("B"), transfer("C"))
 		}
 		first := p.query("go")
 		ic := one(t, first.waits(t))
@@ -171,8 +166,8 @@ func TestTransfer_NewAgentGetsTheNarratedHistory(t *testing.T) {
 // Two agents that hand over to each other endlessly fail.
 func TestTransfer_ForEverIsTooDeep(t *testing.T) {
 	var c counter
-	asB := team(&c, "B", nil, nil, transfer("A"))
-	a := team(&c, "A", []agent.Agent{asB}, nil, transfer("B"))
+	asB := team(&c, "B", nil, nil, slices.Repeat([]script.Line{transfer("A")}, 60)...)
+	a := team(&c, "A", []agent.Agent{asB}, nil, slices.Repeat([]script.Line{transfer("B")}, 60)...)
 	p := record(newRunner(t, a).Query(t.Context(), "go"))
 	if !isErr(p.err, agent.ErrTooDeep) || c.of("model A")+c.of("model B") > 60 {
 		t.Errorf("got %v after %v", p.err, c.n)
@@ -234,5 +229,17 @@ func TestSupervisor_IsRefusedWithoutWorkersOrWithTwoOfOneName(t *testing.T) {
 	}
 	if _, err := agent.NewSupervisor(agent.Supervisor{Chat: agent.Chat{Name: "boss", Model: boss.Model, Tools: tools(agent.AsTool(w))}, Workers: []agent.Agent{w}}); err == nil {
 		t.Error("a worker and a tool of one name were accepted")
+	}
+}
+
+func TestTransfer_AgentThatGetsTheConversationBackSeesItsOwnMessages(t *testing.T) {
+	var c counter
+	var heard [][]string
+	asB := team(&c, "B", nil, nil, script.Message(agent.Assistant("Not mine.", agent.ToolCall{Name: agent.ToolTransfer, Args: `{"agent_name":"A"}`})))
+	a := team(&c, "A", []agent.Agent{asB}, nil, transfer("B"), heardBy(&heard, "done"))
+	record(newRunner(t, a).Query(t.Context(), "go")).finished(t)
+	want := []string{"user go", "assistant ", "tool Handed over to B.", "user [B] Not mine."}
+	if len(heard) != 1 || !slices.Equal(heard[0], want) {
+		t.Errorf("A heard %q, want %q", heard, want)
 	}
 }

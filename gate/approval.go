@@ -18,8 +18,9 @@ type Approval[S any] struct {
 	// Message tells the approver what to review.
 	Message string
 	// Status returns what the approver decides on: the item itself, a summary, or a digest. It must
-	// depend only on the state. An approval counts only for the status that was shown. By default
-	// the status is empty, and an approval counts for any state.
+	// depend only on the state. An approval counts only for the status that was shown: if a
+	// parallel branch changes it, the gate asks again and shows the difference. By default the
+	// status is empty, and an approval counts for any state.
 	Status func(state S) string
 	// Decisions returns the field of the state that stores the decisions. It is required. Gates may
 	// share one.
@@ -37,7 +38,7 @@ func (a Approval[S]) Add(g *graph.Graph[S], node string, options ...graph.NodeOp
 		panic(fmt.Sprintf("gate: the gate at node %q %s", node, mistake))
 	}
 	g.Protect(func(state *S) any { return a.Decisions(state) }) // nobody but the gate writes decisions
-	g.Node(node, a.Ask, append(slices.Clip(options), graph.UniqueID(a.ID))...)
+	g.Node(node, a.Ask, append(slices.Clip(options), graph.UniqueID(a.ID), graph.LatestState())...)
 	g.Branch(node, a.Route, a.Forward, a.Backward)
 }
 

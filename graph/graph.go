@@ -64,6 +64,7 @@ type node struct {
 	run     func(ctx context.Context, in, out statePtr, parallel int) error
 	timeout time.Duration
 	unique  string // the id of UniqueID
+	latest  bool   // see LatestState
 	sub     *compiled
 	fanOut  bool
 	// items returns the list that a fan-out processes.
@@ -103,7 +104,15 @@ type NodeOption func(*nodeOptions)
 type nodeOptions struct {
 	timeout time.Duration
 	unique  string
+	latest  bool
 }
+
+// LatestState is for a node that asks people about the state and routes the run, such as a gate:
+// the nodes after it use the newest state. It runs after all other nodes that are ready. If a
+// parallel branch changes the state while it waits, it is entered again with the new state. If it
+// then asks something else, the new question supersedes the earlier one, whose answers are rejected
+// with [ErrSuperseded].
+func LatestState() NodeOption { return func(o *nodeOptions) { o.latest = true } }
 
 // UniqueID declares an id of a node, apart from its name, that no other node of the graph may have,
 // such as that of a gate. Compile reports duplicates.
@@ -130,7 +139,7 @@ func (g *definition) add(n *node, options []NodeOption) {
 	for _, option := range options {
 		option(&o)
 	}
-	n.timeout, n.unique = o.timeout, o.unique
+	n.timeout, n.unique, n.latest = o.timeout, o.unique, o.latest
 	g.nodes = append(g.nodes, n)
 }
 

@@ -155,6 +155,18 @@ func (inst *instance) encodeShown(state statePtr) (data json.RawMessage, err err
 	return data, nil
 }
 
+// checkHoldSize returns an error if the state that a hold shows is too large for a request.
+func (inst *instance) checkHoldSize(t *task) error {
+	if t.status != taskHeldBefore && t.status != taskHeldAfter {
+		return nil
+	}
+	shown, err := inst.encodeShown(t.base)
+	if err != nil || len(shown) <= fermata.MaxDataBytes {
+		return err
+	}
+	return &fermata.DataSizeError{Value: fmt.Sprintf("the state that the hold %s %s of %s shows", holdWhen(t.status), inst.flow.nodes[t.node].name, inst.location.Address), Size: len(shown)}
+}
+
 func holdWhen(status taskStatus) string {
 	if status == taskHeldAfter {
 		return holdAfter

@@ -284,6 +284,9 @@ func (inst *instance) finishOrWait() error {
 	}
 	var signals []*activation.Signal
 	for _, t := range inst.tasks {
+		if err := inst.checkHoldSize(t); err != nil {
+			return err
+		}
 		if t.signals != nil {
 			signals = append(signals, t.signals...)
 			continue
@@ -316,10 +319,17 @@ func (inst *instance) nextVersion() int64 {
 // readyTasks lists the tasks that can run now, in the order in which their results will be merged.
 func (inst *instance) readyTasks() []*task {
 	inst.stepTasks = inst.stepTasks[:0]
+	first := rankNothing
 	for _, t := range inst.tasks {
-		if t.status == taskReady {
-			inst.stepTasks = append(inst.stepTasks, t)
+		if t.status != taskReady {
+			continue
 		}
+		if rank := inst.rank(t); rank < first {
+			inst.stepTasks, first = inst.stepTasks[:0], rank
+		} else if rank > first {
+			continue
+		}
+		inst.stepTasks = append(inst.stepTasks, t)
 	}
 	return inst.stepTasks
 }

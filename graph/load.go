@@ -81,7 +81,7 @@ func (inst *instance) restore(saved *checkpoint) error {
 	}
 	inst.lock()
 	defer inst.unlock()
-	return inst.refreshHolds()
+	return join(inst.refreshLatest(), inst.refreshHolds())
 }
 
 // applyNewHolds holds before nodes that have a new hold in this program and that were about to be

@@ -102,6 +102,61 @@ func TestLimits_OfAnswersAndDataApplyInTheLibrary(t *testing.T) {
 	}
 }
 
+// A hold shows the complete state. A state modifier can make it small enough.
+func TestHold_LargeStateIsAnErrorUntilItIsSmaller(t *testing.T) {
+	size := func(n int) int {
+		data, _ := json.Marshal(notes{A: strings.Repeat("a", n), N: n})
+		return len(data)
+	}
+	build := func() *graph.Graph[notes] {
+		g := graph.New[notes]("large")
+		g.Node("grow", func(_ context.Context, s notes) (notes, error) {
+			s.A = strings.Repeat("a", s.N)
+			return s, nil
+		})
+		g.Node("next", func(_ context.Context, s notes) (notes, error) { return s, nil })
+		g.Edge(graph.Start, "grow")
+		g.Edge("grow", "next")
+		g.Edge("next", graph.End)
+		return g
+	}
+	for name, hold := range map[string]func(g *graph.Graph[notes]){
+		"before": func(g *graph.Graph[notes]) { g.HoldBefore("next") },
+		"after":  func(g *graph.Graph[notes]) { g.HoldAfter("grow") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := build()
+			hold(g)
+			h := newHarness(t, g)
+			_, err := h.start(notes{N: fermata.MaxDataBytes})
+			large, ok := errors.AsType[*fermata.DataSizeError](err)
+			if !ok || large.Size <= fermata.MaxDataBytes || !strings.Contains(err.Error(), "hold "+name) {
+				t.Fatalf("got %.300v", err)
+			}
+			if _, err := h.resume(); err == nil || isWaiting(err) {
+				t.Errorf("got %.300v", err)
+			}
+			_, err = h.resume(graph.WithStateModifier(func(_ fermata.Address, s any) error {
+				s.(*notes).A = "short"
+				return nil
+			}))
+			open := h.waits(err)
+			if got := open[0].Info.(notes).A; got != "short" {
+				t.Errorf("the hold shows %.20q", got)
+			}
+			if out, err := h.resume(graph.Answer(open[0].ID, nil)); err != nil || out.A != "short" {
+				t.Errorf("got %.20q, %v", out.A, err)
+			}
+		})
+	}
+	g := build()
+	g.HoldBefore("next")
+	n := fermata.MaxDataBytes - (size(fermata.MaxDataBytes) - fermata.MaxDataBytes)
+	if _, err := newHarness(t, g).start(notes{N: n}); !isWaiting(err) {
+		t.Errorf("a state of %d bytes: got %.300v", size(n), err)
+	}
+}
+
 func isWaiting(err error) bool { _, waits := fermata.ExtractInterruptInfo(err); return waits }
 
 func TestAnswer_IntegerWithAFractionOfZeroIsAccepted(t *testing.T) {

@@ -15,6 +15,9 @@ import (
 // step enters the nodes of all ready tasks, waits until each has finished, waits or has failed,
 // merges the results and starts the next tasks. It returns the failures.
 func (inst *instance) step(ctx context.Context, ready []*task) error {
+	inst.lock()
+	inst.useLatestState(ready)
+	inst.unlock()
 	rev := inst.nextVersion()
 	for _, t := range ready {
 		t.version = rev
@@ -31,6 +34,7 @@ func (inst *instance) step(ctx context.Context, ready []*task) error {
 	defer inst.unlock()
 	failure = join(failure, inst.mergeStep())
 	failure = join(failure, inst.startReady())
+	failure = join(failure, inst.refreshLatest())
 	return join(failure, inst.refreshHolds())
 }
 
@@ -196,7 +200,11 @@ func (inst *instance) onWaiting(t *task, v *activation.Activation, signals []*ac
 	}
 	for _, r := range unused {
 		if r.Undelivered {
-			inst.exec.addBadAnswers([]*activation.BadAnswer{{ID: r.ID, Err: fmt.Errorf("%w: the question changed before the answer was used", ErrWithdrawn)}})
+			err := fmt.Errorf("%w: the question changed before the answer was used", ErrWithdrawn)
+			if slices.ContainsFunc(signals, func(s *activation.Signal) bool { return s.Record.Supersedes == r.ID }) {
+				err = ErrSuperseded
+			}
+			inst.exec.addBadAnswers([]*activation.BadAnswer{{ID: r.ID, Err: err}})
 		}
 		inst.settleInterrupt(r, activation.StatusWithdrawn)
 	}

@@ -6,7 +6,8 @@
 //	)
 //
 // It has no state. It derives the next line from the conversation, by counting the messages of the
-// asking agent, so that it continues correctly in another process.
+// asking agent, so that it continues correctly in another process. An agent in a loop sees its
+// messages of earlier iterations, so the script needs lines for all iterations.
 package script
 
 import (

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/gate"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
@@ -16,6 +18,8 @@ import (
 type table struct {
 	Name    string `json:"name"`
 	Dropped string `json:"dropped"`
+
+	Decisions []gate.Record `json:"decisions,omitempty"`
 }
 
 var tableName = fermata.NewKind[string, string]("shown-table-name")
@@ -84,6 +88,38 @@ func TestI6_AServerAsksAgainWhatAHoldShowsChanged(t *testing.T) {
 	}
 	outcome, err = say(t, e, "r3", now.ID, "null")
 	if done, ok := outcome.(fermata.Completed); err != nil || !ok || string(done.Output) != `{"name":"users","dropped":"users"}` {
+		t.Errorf("got %#v, %v", outcome, err)
+	}
+}
+
+func TestI6_AServerAsksAgainWhatAGateShowsChanged(t *testing.T) {
+	drop := func(_ context.Context, s table) (table, error) { s.Dropped = s.Name; return s, nil }
+	approval := gate.Approval[table]{
+		ID: "drop-table", Message: "Drop it?", Forward: "drop", Backward: "keep",
+		Status: func(s table) string { return s.Name }, Decisions: func(s *table) *[]gate.Record { return &s.Decisions },
+	}
+	e, outcome := serve(t, map[string]graph.Func[table]{"asks": asksName}, func(g *graph.Graph[table]) {
+		approval.Add(g, "gate")
+		g.Node("drop", drop)
+		g.Node("keep", func(_ context.Context, s table) (table, error) { return s, nil })
+		g.Edge(graph.Start, "gate")
+		g.Edge("drop", graph.End)
+		g.Edge("keep", graph.End)
+	})
+	old := open(t, outcome, gate.Kind.Name())
+	outcome, err := say(t, e, "r1", open(t, outcome, tableName.Name()).ID, `"users"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := open(t, outcome, gate.Kind.Name())
+	if now.ID == old.ID || now.Supersedes != old.ID || !slices.Equal(now.Changed, []string{"/currentStatus"}) {
+		t.Errorf("got %+v with %s", now, now.Data)
+	}
+	if outcome, err := say(t, e, "r2", old.ID, `{"approved":true}`); err == nil {
+		t.Errorf("an answer to the old version is accepted: %#v", outcome)
+	}
+	outcome, err = say(t, e, "r3", now.ID, `{"approved":true}`)
+	if done, ok := outcome.(fermata.Completed); err != nil || !ok || !strings.Contains(string(done.Output), `"dropped":"users"`) {
 		t.Errorf("got %#v, %v", outcome, err)
 	}
 }

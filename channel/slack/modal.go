@@ -1,0 +1,234 @@
+package slack
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/sanitize"
+	"github.com/fermata-go/fermata/internal/schemaform"
+)
+
+// Limits of modals.
+const (
+	maxModalTitle = 24
+	maxLabel      = 2000
+	maxInput      = 3000
+	maxOptions    = 100
+	maxFormFields = 20
+	maxPrivate    = 3000
+	maxText       = 2000 // of a reason or a question
+)
+
+// inputText is the block and action id of the text of a modal.
+const inputText = "text"
+
+// private is what a modal carries to its submission.
+type private struct {
+	Shown       shown  `json:"s"`
+	Channel     string `json:"c,omitempty"`
+	Thread      string `json:"t,omitempty"`
+	ResponseURL string `json:"u,omitempty"`
+}
+
+// errNoForm says that a request cannot be edited in Slack. The person gets a link.
+var errNoForm = errors.New("slack: the form is too large for Slack")
+
+// modal returns an empty modal for a click.
+func modal(c *click, title, submit string) (slack.ModalViewRequest, error) {
+	data, err := json.Marshal(private{Shown: c.Shown, Channel: c.Channel, Thread: c.Thread, ResponseURL: c.ResponseURL})
+	if err == nil && len(data) > maxPrivate {
+		err = errNoForm
+	}
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: c.Act, PrivateMetadata: string(data), Title: plainText(title, maxModalTitle),
+		Submit: plainText(submit, maxModalTitle), Close: plainText("Cancel", maxModalTitle),
+	}, err
+}
+
+// textModal asks for a reason or a question.
+func textModal(c *click, title, submit, label string) (slack.ModalViewRequest, error) {
+	v, err := modal(c, title, submit)
+	input := slack.NewPlainTextInputBlockElement(nil, inputText)
+	input.Multiline, input.MaxLength = true, maxText
+	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewInputBlock(inputText, plainText(label, maxLabel), nil, input))
+	return v, err
+}
+
+// formModal asks for the fields of a form.
+func formModal(c *click, title, submit string, form *schemaform.Field) (slack.ModalViewRequest, error) {
+	v, err := modal(c, title, submit)
+	if err != nil {
+		return v, err
+	}
+	fields := leaves(form)
+	if len(fields) == 0 || len(fields) > maxFormFields {
+		return v, errNoForm
+	}
+	for i, f := range fields {
+		input, err := input(f)
+		if err != nil {
+			return v, err
+		}
+		label := f.Title
+		if label == "" {
+			label = f.Name
+		}
+		if label == "" {
+			label = "Answer"
+		}
+		var hint *slack.TextBlockObject
+		if f.Description != "" {
+			hint = plainText(sanitize.Text(f.Description), maxLabel)
+		}
+		block := slack.NewInputBlock(fieldID(i), plainText(sanitize.Text(label), maxLabel), hint, input)
+		// an emptied text is not an error of Slack; the schema decides
+		block.Optional = !f.Required || f.Kind == schemaform.Text
+		v.Blocks.BlockSet = append(v.Blocks.BlockSet, block)
+	}
+	return v, nil
+}
+
+func fieldID(i int) string { return "f" + strconv.Itoa(i) }
+
+// leaves returns the fields of a form that have an input. Lists and variants are JSON.
+func leaves(f *schemaform.Field) (all []*schemaform.Field) {
+	switch f.Kind {
+	case schemaform.Object:
+		for _, child := range f.Fields {
+			all = append(all, leaves(child)...)
+		}
+		return all
+	case schemaform.List, schemaform.OneOf:
+		f.AsJSON()
+	default:
+	}
+	return append(all, f)
+}
+
+// input returns the element for a field with its value.
+func input(f *schemaform.Field) (slack.BlockElement, error) {
+	if f.Kind == schemaform.Boolean || f.Kind == schemaform.Choice {
+		return selectInput(f)
+	}
+	text := slack.NewPlainTextInputBlockElement(nil, inputText)
+	value := f.Text
+	if f.Null {
+		value = ""
+	}
+	if utf8.RuneCountInString(value) > maxInput {
+		return nil, errNoForm
+	}
+	// hidden characters cannot be edited safely in Slack
+	if sanitize.Text(value) != value {
+		return nil, errNoForm
+	}
+	text.InitialValue, text.MaxLength = value, maxInput
+	text.Multiline = f.Kind == schemaform.JSON || strings.Contains(value, "\n")
+	return text, nil
+}
+
+func selectInput(f *schemaform.Field) (slack.BlockElement, error) {
+	if len(f.Options) == 0 || len(f.Options) > maxOptions {
+		return nil, errNoForm
+	}
+	element := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, inputText)
+	for i, o := range f.Options {
+		label := o.Title
+		if label == "" {
+			label = optionText(o.Value)
+		}
+		element.Options = append(element.Options, slack.NewOptionBlockObject(strconv.Itoa(i), plainText(sanitize.Text(label), maxButton), nil))
+	}
+	if f.Selected != schemaform.Unset && !f.Null {
+		element.InitialOption = element.Options[f.Selected]
+	}
+	return element, nil
+}
+
+func optionText(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil && text != "" {
+		return text
+	}
+	return string(value)
+}
+
+// fill sets the input of a form from a submission.
+func fill(form *schemaform.Field, values map[string]map[string]inputValue) error {
+	for i, f := range leaves(form) {
+		in, ok := values[fieldID(i)][inputText]
+		if !ok {
+			return fmt.Errorf("slack: the submission does not have field %d", i+1)
+		}
+		if f.Kind == schemaform.Boolean || f.Kind == schemaform.Choice {
+			f.Selected = schemaform.Unset
+			if in.Selected != nil {
+				n, err := strconv.Atoi(in.Selected.Value)
+				if err != nil || n < 0 || n >= len(f.Options) {
+					return fmt.Errorf("slack: unknown option in field %d", i+1)
+				}
+				f.Selected, f.Null = n, false
+			}
+			continue
+		}
+		text := ""
+		if in.Value != nil {
+			text = *in.Value
+		}
+		if f.Null && text == "" {
+			continue
+		}
+		f.Text, f.Null = text, false
+	}
+	return nil
+}
+
+// fieldErrors returns what is wrong with a form by block id.
+func fieldErrors(form *schemaform.Field, err error) map[string]string {
+	result := make(map[string]string)
+	fields := leaves(form)
+	invalid, ok := errors.AsType[schemaform.Errors](err)
+	if !ok {
+		result[fieldID(0)] = clip(err.Error(), maxButton*2)
+		return result
+	}
+	for _, e := range invalid {
+		id := fieldID(0)
+		for i, f := range fields {
+			if f.Pointer() == e.Pointer {
+				id = fieldID(i)
+			}
+		}
+		result[id] = clip(e.Message, maxButton*2)
+	}
+	return result
+}
+
+// editForm returns the form for the arguments of an approval.
+func editForm(r api.Request) (*schemaform.Field, error) {
+	var approval fermata.ApprovalRequest
+	if r.Kind != fermata.Approval.Name() || json.Unmarshal(r.Data, &approval) != nil || approval.Args == nil || approval.Fixed || len(r.Masked) > 0 {
+		return nil, errNoForm
+	}
+	args := approval.Args
+	if r.Activity != nil && r.Activity.Edit != nil {
+		args = r.Activity.Edit.Args
+	}
+	return schemaform.New(approval.ArgsSchema, args), nil
+}
+
+// answerForm returns the form for the answer to a question.
+func answerForm(r api.Request) (*schemaform.Field, error) {
+	if len(r.AnswerSchema) == 0 {
+		return nil, errNoForm
+	}
+	return schemaform.New(r.AnswerSchema, nil), nil
+}

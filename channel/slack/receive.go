@@ -1,0 +1,220 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/desk"
+)
+
+// decideWait is how long a decision waits for the run. The message is replaced in any case.
+const decideWait = time.Second
+
+// Receive processes a stored click as the person who linked the Slack account. A click that does
+// not count gets an ephemeral message that says why.
+func (c *Channel) Receive(ctx context.Context, d channel.Desk, stored channel.Inbound) error {
+	var in click
+	if err := json.Unmarshal(stored.Body, &in); err != nil {
+		c.config.Log.Error("slack click is unreadable", "id", stored.ID)
+		return nil
+	}
+	if _, err := c.identity(ctx); err != nil {
+		return err
+	}
+	if !c.ownWorkspace(ctx, &in) {
+		return c.tell(ctx, &in, "Your click was not counted: your Slack account belongs to another workspace. Only people of this workspace can decide here.")
+	}
+	person, principal, err := d.Client(ctx, c.sender(&in))
+	if errors.Is(err, channel.ErrNotLinked) {
+		link, err := d.LinkURL(ctx, c.sender(&in))
+		if err != nil {
+			return err
+		}
+		return c.tellLink(ctx, &in, "This was not counted: your Slack account is not linked to a person yet. Link it, and then click again.", link, "Link my account")
+	}
+	if err != nil {
+		return err
+	}
+	if in.Act == actCommand {
+		return c.runCommand(ctx, d, person, principal, &in)
+	}
+	return c.act(ctx, d, person, &in, stored.ID)
+}
+
+// ownWorkspace reports whether a person belongs to the workspace of the bot.
+func (c *Channel) ownWorkspace(ctx context.Context, in *click) bool {
+	self, err := c.identity(ctx)
+	return err == nil && in.Team == self.TeamID && in.UserTeam == self.TeamID
+}
+
+// act decides, or does what else the click asks for.
+func (c *Channel) act(ctx context.Context, d channel.Desk, person *client.Client, in *click, id string) error {
+	link := d.RequestURL(in.Shown.Request)
+	var err error
+	switch in.Act {
+	case actEscalate:
+		_, err = person.ActOnce(ctx, in.Shown.Request, client.ActionEscalate, api.RequestAction{}, id)
+	case actAsk:
+		if in.Text == "" {
+			return c.explainNoModal(ctx, person, in, link)
+		}
+		_, err = person.ActOnce(ctx, in.Shown.Request, client.ActionClarify, api.RequestAction{Text: in.Text}, id)
+	case actDeny, actEdit, actRespond:
+		if in.Text == "" && in.Value == nil {
+			return c.explainNoModal(ctx, person, in, link)
+		}
+		err = c.decide(ctx, person, in, id)
+	default:
+		err = c.decide(ctx, person, in, id)
+	}
+	if err == nil {
+		return nil
+	}
+	problem, ok := errors.AsType[*api.Problem](err)
+	if !ok || problem.Status >= http.StatusInternalServerError || problem.Status == http.StatusTooManyRequests {
+		return err // the same click is processed again
+	}
+	return c.tellLink(ctx, in, explain(problem), link, "Open in inbox")
+}
+
+// decide sends a decision on what the copy showed. Its id makes a repetition harmless.
+func (c *Channel) decide(ctx context.Context, person *client.Client, in *click, id string) error {
+	answer, err := in.answer()
+	if err != nil {
+		return nil // it is not a click of ours
+	}
+	_, err = person.DecideWithin(ctx, in.Shown.Request, api.Decide{ResumeID: "slack-" + id, Answer: answer, Shown: in.Shown.Digest}, decideWait)
+	if errors.Is(err, client.ErrPending) {
+		return nil
+	}
+	return err
+}
+
+// explainNoModal says why a click did not open a modal.
+func (c *Channel) explainNoModal(ctx context.Context, person *client.Client, in *click, link string) error {
+	r, err := person.Request(ctx, in.Shown.Request)
+	if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Status < http.StatusInternalServerError {
+		return c.tell(ctx, in, explain(problem))
+	}
+	if err != nil {
+		return err
+	}
+	text := "Slack did not open the form in time. Click again, or use the inbox."
+	switch {
+	case r.State != "pending":
+		text = tooLate(r)
+	case r.Activity != nil && r.Activity.IneligibleReason != "":
+		text = "This was not counted: " + r.Activity.IneligibleReason
+	case in.Shown.Digest != "" && in.Shown.Digest != r.Shown:
+		text = changedText
+	case in.Act == actEdit || in.Act == actRespond:
+		form, err := formFor(in.Act, r)
+		if err != nil {
+			text = "This request cannot be edited or answered in Slack. Use the inbox."
+		} else if len(leaves(form)) > maxFormFields {
+			text = "This form is too large for Slack. Use the inbox."
+		}
+	}
+	return c.tellLink(ctx, in, text, link, "Open in inbox")
+}
+
+const changedText = "Your click was not counted: the request has changed since this message was posted. Look at it again, and then decide."
+
+// tooLate words that a request is closed.
+func tooLate(r api.Request) string {
+	if r.Decision == nil {
+		return "Too late: the request is " + r.State + "."
+	}
+	if r.Decision.Verdict == "expire" {
+		return "Too late: the deadline has passed."
+	}
+	return fmt.Sprintf("Too late: %s by %s at %s.", r.Decision.Verdict, r.Decision.By, r.Decision.At.UTC().Format("2006-01-02 15:04 UTC"))
+}
+
+// explain words why the API did not accept an action.
+func explain(p *api.Problem) string {
+	switch p.Code {
+	case "already_decided":
+		if p.Decided != nil {
+			return fmt.Sprintf("Too late: already decided (%s) by %s at %s.", p.Decided.Verdict, p.Decided.By, p.Decided.At.UTC().Format("2006-01-02 15:04 UTC"))
+		}
+		return "Too late: the request is already decided."
+	case "expired":
+		return "Too late: the deadline has passed."
+	case "superseded", "not_active":
+		return "Too late: the request was withdrawn."
+	case "digest_mismatch":
+		return changedText
+	case "not_eligible":
+		if strings.Contains(p.Detail, desk.ErrWeakAuth.Error()) {
+			return "Your click was not counted: this request needs a stronger sign-in. Sign in and decide in the inbox."
+		}
+	case "not_found":
+		return "This was not counted: the request does not exist any more, or you may not see it."
+	}
+	text := "This was not counted: " + p.Title + "."
+	if p.Detail != "" {
+		text = "This was not counted: " + p.Detail + "."
+	}
+	for _, f := range p.Fields {
+		text += " " + f.Message
+	}
+	return text
+}
+
+// tell sends a message that only the person who clicked sees.
+func (c *Channel) tell(ctx context.Context, in *click, text string) error {
+	return c.respond(ctx, in, rendered{text: clip(text, maxSection), blocks: []slack.Block{slack.NewSectionBlock(plainText(text, maxSection), nil, nil)}})
+}
+
+// tellLink is tell with a button that opens a link.
+func (c *Channel) tellLink(ctx context.Context, in *click, text, link, label string) error {
+	r := rendered{text: clip(text, maxSection), blocks: []slack.Block{slack.NewSectionBlock(plainText(text, maxSection), nil, nil)}}
+	if link != "" {
+		r.add(slack.NewActionBlock(blockActions, linkButton(link, label)))
+	}
+	return c.respond(ctx, in, r)
+}
+
+// respond answers a click by its response URL, or with an ephemeral message if that has expired.
+func (c *Channel) respond(ctx context.Context, in *click, r rendered) error {
+	var err error
+	if in.ResponseURL != "" && c.isSlackURL(in.ResponseURL) {
+		err = slack.PostWebhookCustomHTTPContext(ctx, in.ResponseURL, c.http, &slack.WebhookMessage{
+			Text: escape(r.text), Blocks: &slack.Blocks{BlockSet: r.blocks}, ResponseType: slack.ResponseTypeEphemeral,
+		})
+		if err == nil {
+			return nil
+		}
+	}
+	if in.Channel == "" {
+		return err
+	}
+	_, err = call(ctx, c, "chat.postEphemeral", in.Channel, func() (string, error) {
+		return c.api.PostEphemeralContext(ctx, in.Channel, in.User, r.options()...)
+	})
+	if channel.IsPermanent(err) || isCode(err, "user_not_in_channel") {
+		c.config.Log.Warn("slack click without an answer", "err", err)
+		return nil
+	}
+	return err
+}
+
+// isSlackURL reports whether a response URL belongs to Slack, so that a forged payload cannot make
+// the server call other addresses.
+func (c *Channel) isSlackURL(text string) bool {
+	if base, ok := strings.CutSuffix(c.config.APIURL, "/api/"); ok && strings.HasPrefix(text, base+"/") && c.config.APIURL != slack.APIURL {
+		return true
+	}
+	return strings.HasPrefix(text, "https://hooks.slack.com/")
+}

@@ -41,9 +41,9 @@ func ExampleApprove() {
 	request, _ := fermata.Approval.Question(info.Interrupts[0])
 	fmt.Println(request.Summary, string(request.Args))
 
-	out, err := flow.Resume(ctx, "r-1", st, graph.Answer(info.Interrupts[0].ID, fermata.Decision{
-		Verb: fermata.VerbApprove, By: "ann", Args: []byte(`{"customer":"c-7","cents":2100}`),
-	}))
+	less := fermata.Yes("ann")
+	less.Args = []byte(`{"customer":"c-7","cents":2100}`)
+	out, err := flow.Resume(ctx, "r-1", st, graph.Answer(info.Interrupts[0].ID, less))
 	fmt.Println(out, err)
 	// Output:
 	// Refund a broken lamp {"customer":"c-7","cents":4200}

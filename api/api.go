@@ -64,6 +64,9 @@ type Request struct {
 	Unreadable   bool            `json:"unreadable,omitempty" doc:"Some data cannot be decrypted: a key is missing, or the data was changed. It is kept unchanged."`
 	Shown        string          `json:"shown" doc:"The digest of what is shown; send it back with the decision."`
 	AnswerSchema json.RawMessage `json:"answerSchema,omitempty"`
+	Supersedes   string          `json:"supersedes,omitempty" doc:"The id of the request that this one replaces, because what it showed has changed."`
+	Changed      []string        `json:"changed,omitempty" doc:"With supersedes: JSON pointers of the differences in data."`
+	Refused      string          `json:"refused,omitempty" doc:"The reason why the program did not use the last answer."`
 	State        string          `json:"state" enum:"pending,decided,withdrawn"`
 	Next         [][]string      `json:"next,omitempty" doc:"Where the run can continue: a list of alternatives, each with the names of the nodes that are entered together; an empty alternative is the end. Only while the request is open, and if the graph is known."`
 	CreatedAt    time.Time       `json:"createdAt"`

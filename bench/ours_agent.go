@@ -71,7 +71,7 @@ func (o *oursAgent) start(ctx context.Context, run string) ([]string, error) {
 func (o *oursAgent) resume(ctx context.Context, run string, answers map[string]any) (taskResult, error) {
 	targets := make(map[string]any, len(answers))
 	for id := range answers {
-		targets[id] = fermata.Decision{Verb: fermata.VerbApprove}
+		targets[id] = fermata.Yes("")
 	}
 	finished := false
 	var text string

@@ -91,6 +91,12 @@ type Subject struct {
 	PriorApprovers []string `json:"prior_approvers,omitempty"`
 	// Editor changed the arguments before the run asked again because the target had changed.
 	Editor string `json:"editor,omitempty"`
+	// Supersedes is the id of the request that this one replaces because what it showed has
+	// changed, and Changed the JSON pointers of the differences. Refused is the reason why the
+	// program did not use the last answer.
+	Supersedes string   `json:"supersedes,omitempty"`
+	Changed    []string `json:"changed,omitempty"`
+	Refused    string   `json:"refused,omitempty"`
 	// WordCount is the number of words to read.
 	WordCount int `json:"words,omitempty"`
 	// Risk is 0 to 3, as the rules rate the tool.

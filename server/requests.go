@@ -27,6 +27,10 @@ func (s *Server) requestOf(q executor.RequestView) api.Request {
 	if !q.Deadline.IsZero() {
 		r.Deadline = &q.Deadline
 	}
+	if q.Request != nil {
+		subject := q.Request.Subject
+		r.Supersedes, r.Changed, r.Refused = subject.Supersedes, subject.Changed, subject.Refused
+	}
 	switch q.State {
 	case store.InterruptPending:
 		r.Next = s.nextNodes(q)

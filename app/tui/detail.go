@@ -193,14 +193,35 @@ func (d *detailScreen) hints(m *model) []hint {
 
 func (d *detailScreen) body(m *model, width, height int) []string {
 	var banner []string
-	if text := d.warning(); text != "" {
+	for _, text := range d.warnings() {
 		for _, line := range wrap(ownText(text, styleNormal), width-2) {
 			banner = append(banner, warnStyle.Render("! "+plain(line)))
 		}
+	}
+	if len(banner) > 0 {
 		banner = append(banner, "")
 	}
 	s := d.describe(m, width)
 	return append(banner, d.scroll.show(s.lines, height-len(banner))...)
+}
+
+// warnings returns what the approver must know before the decision.
+func (d *detailScreen) warnings() []string {
+	var texts []string
+	if text := d.warning(); text != "" {
+		texts = append(texts, text)
+	}
+	if d.r.Supersedes != "" {
+		text := "This replaces an earlier request: what it showed has changed."
+		if len(d.r.Changed) > 0 {
+			text += " Changed: " + strings.Join(d.r.Changed, ", ") + "."
+		}
+		texts = append(texts, text)
+	}
+	if d.r.Refused != "" {
+		texts = append(texts, "The program did not accept the last answer: "+d.r.Refused)
+	}
+	return texts
 }
 
 // warning says why the request cannot be decided.

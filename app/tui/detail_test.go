@@ -319,3 +319,12 @@ func TestDetail_RenderingIsReportedAndNamed(t *testing.T) {
 		t.Errorf("decision: %+v", b.sends)
 	}
 }
+
+func TestDetail_ShowsWhatChangedAndWhyAnAnswerWasRefused(t *testing.T) {
+	again := refund()
+	again.Supersedes, again.Changed, again.Refused = "int_old", []string{"/args/amount"}, "the order is\x1b[2J closed"
+	b := newHarness(t, 80, 24, again)
+	b.keys("enter")
+	b.sees("This replaces an earlier request: what it showed has changed.", "/args/amount", "did not accept the last answer", "the order is")
+	b.seesNot("\x1b[2J closed")
+}

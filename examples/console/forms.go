@@ -100,7 +100,9 @@ func (p *pending) edit(ctx context.Context, d *Dialogue, change string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.check(fermata.Decision{Verb: fermata.VerbApprove, Args: changed}); err != nil {
+	decision := fermata.Yes("")
+	decision.Args = changed
+	if err := d.check(decision); err != nil {
 		return err
 	}
 	p.Args, p.args = changed, changed

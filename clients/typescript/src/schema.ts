@@ -1538,6 +1538,8 @@ export interface components {
             /** @description The address of the interrupt in the run. */
             address: string;
             answerSchema?: unknown;
+            /** @description With supersedes: JSON pointers of the differences in data. */
+            changed?: string[] | null;
             /** Format: date-time */
             createdAt: string;
             /** @description The data to show. */
@@ -1552,11 +1554,15 @@ export interface components {
             masked?: string[] | null;
             /** @description Where the run can continue: a list of alternatives, each with the names of the nodes that are entered together; an empty alternative is the end. Only while the request is open, and if the graph is known. */
             next?: (string[] | null)[] | null;
+            /** @description The reason why the program did not use the last answer. */
+            refused?: string;
             /** @description The digest of what is shown; send it back with the decision. */
             shown: string;
             /** @enum {string} */
             state: "pending" | "decided" | "withdrawn";
             stateKey: string;
+            /** @description The id of the request that this one replaces, because what it showed has changed. */
+            supersedes?: string;
             /** @description Some data cannot be decrypted: a key is missing, or the data was changed. It is kept unchanged. */
             unreadable?: boolean;
         };

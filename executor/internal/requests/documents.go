@@ -108,6 +108,7 @@ func NoDeadline(from time.Time) time.Time { return from.AddDate(90, 0, 0) }
 func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q provider.Interrupt, shown store.NewInterrupt, base int64) (deadline time.Time, err error) {
 	c := session.Tx
 	ask := desk.RequestSpec{ID: shown.ID, Subject: desk.Subject{Kind: q.Kind, ShownDigest: shown.ShownDigest, Requester: c.Meta.Requester, WordCount: len(bytes.Fields(q.Data))}, DefaultAnswer: q.DefaultAnswer}
+	ask.Subject.Supersedes, ask.Subject.Changed, ask.Subject.Refused = q.Supersedes, q.Changed, q.Refused
 	ask.Requirement = desk.OnePerson()
 	routes, err := s.setRequirement(ctx, session, &ask, q)
 	if err != nil {

@@ -82,7 +82,7 @@ func (w *Worker) publishInterrupts(ctx context.Context, tx *txn.Tx, came provide
 		if code, problem := normalizeInterrupt(&q); code != "" {
 			return await.FailedOutcome(run, code, fmt.Sprintf("the question at %s: %s", q.Address, problem)), store.Writes{}, nil
 		}
-		q.ID = visibleID(q, before, rest.Applied)
+		q.ID, q.Supersedes = visibleID(q, before, rest.Applied), supersededID(q, before)
 		if retried {
 			if q.ID, err = w.unusedID(ctx, run, q); err != nil {
 				return nil, store.Writes{}, err
@@ -107,7 +107,7 @@ func (w *Worker) publishInterrupts(ctx context.Context, tx *txn.Tx, came provide
 		rest.Open = append(rest.Open, shown)
 		waiting.Interrupts = append(waiting.Interrupts, fermata.OpenInterrupt{
 			ID: q.ID, Address: q.Address, Envelope: q.Envelope, AnswerSchema: q.AnswerSchema,
-			Supersedes: supersededID(q, before), Changed: q.Changed, Refused: q.Refused,
+			Supersedes: q.Supersedes, Changed: q.Changed, Refused: q.Refused,
 		})
 	}
 	return waiting, store.Writes{}, nil

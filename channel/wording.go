@@ -69,6 +69,10 @@ func wordApproval(r desk.Request, asked fermata.ApprovalRequest, masked []string
 	return q
 }
 
+// NewFacts returns the members of a JSON object as facts. masked are JSON pointers of values that
+// are masked.
+func NewFacts(value json.RawMessage, masked []string) []Fact { return factsOf(value, nil, masked) }
+
 // factsOf lists the members of a JSON value; was is the requested value if it was edited.
 func factsOf(value, was json.RawMessage, masked []string) (facts []Fact) {
 	if len(value) == 0 {

@@ -152,6 +152,7 @@ var dependencies = []dependency{
 	{"app", "go.opentelemetry.io/otel/sdk", "collects, samples and batches spans"},
 	{"app", "go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", "sends spans over OTLP"},
 	{"channel/slack", "github.com/slack-go/slack", "the wire types of Slack, verification of signatures and Socket Mode"},
+	{"channel/email", "github.com/wneessen/go-mail", "SMTP with TLS, and MIME messages"},
 	{"oncall", "github.com/arran4/golang-ical", "iCalendar files"},
 	{"oncall", "github.com/teambition/rrule-go", "repeated events of calendars"},
 	{"channel/slack/slackfake", "github.com/gorilla/websocket", "the server side of Socket Mode; the client side in slack-go uses it too"},

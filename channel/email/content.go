@@ -1,0 +1,89 @@
+package email
+
+import (
+	"bytes"
+	_ "embed"
+	htmltemplate "html/template"
+	"strings"
+	texttemplate "text/template"
+	"time"
+
+	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/desk"
+)
+
+//go:embed message.txt
+var textSource string
+
+//go:embed message.html
+var htmlSource string
+
+var (
+	textTemplate = texttemplate.Must(texttemplate.New("text").Funcs(texttemplate.FuncMap{"indent": indent, "when": when}).Parse(textSource))
+	htmlTemplate = htmltemplate.Must(htmltemplate.New("html").Funcs(htmltemplate.FuncMap{"when": when}).Parse(htmlSource))
+)
+
+const (
+	maxSubject = 120
+	maxValue   = 2000 // characters of a fact or a quoted text
+)
+
+// content is what the templates show.
+type content struct {
+	channel.Card
+	Subject string
+	// Heading says why the message was sent.
+	Heading string
+	// Page is the page that asks for a confirmation, Settings that of the person.
+	Page, Settings string
+}
+
+func newContent(m channel.Message, page, base string) content {
+	c := content{Card: m.Card, Page: page, Settings: strings.TrimSuffix(base, "/") + "/me"}
+	c.Facts = make([]channel.Fact, len(m.Card.Facts))
+	for i, f := range m.Card.Facts {
+		f.Value, f.Was = clip(f.Value, maxValue), clip(f.Was, maxValue)
+		c.Facts[i] = f
+	}
+	c.Said = make([]channel.Quote, len(m.Card.Said))
+	for i, q := range m.Card.Said {
+		q.Text = clip(q.Text, maxValue)
+		c.Said[i] = q
+	}
+	prefix := "Decision needed: "
+	c.Heading = "Your decision is needed"
+	switch {
+	case !m.Card.Open():
+		prefix, c.Heading = oneLine(m.Card.Outcome)+": ", "This request is closed"
+	case m.Kind == desk.NoticeRemind:
+		prefix, c.Heading = "Reminder: ", "Your decision is still needed"
+	}
+	c.Subject = clip(oneLine(prefix+m.Card.Title), maxSubject)
+	return c
+}
+
+func (c content) render() (text, html string, err error) {
+	var a, b bytes.Buffer
+	if err := textTemplate.Execute(&a, c); err != nil {
+		return "", "", err
+	}
+	err = htmlTemplate.Execute(&b, c)
+	return a.String(), b.String(), err
+}
+
+// clip shortens a text to a number of characters.
+func clip(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// indent marks each line of a text that someone else wrote.
+func indent(text string) string {
+	return "  | " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  | ")
+}
+
+func when(t time.Time) string { return t.UTC().Format("Mon 2 Jan 2006 15:04 MST") }

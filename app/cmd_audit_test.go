@@ -47,6 +47,18 @@ func TestAudit_VerifyProveAndExport(t *testing.T) {
 	if out := audit(0, "check", proof, "--pub", pub); !strings.Contains(out, "request.decided") || !strings.Contains(out, `Decision: respond by "ann"`) {
 		t.Errorf("%s", out)
 	}
+	written, err := os.ReadFile(proof)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := filepath.Join(dir, "forged.json")
+	if err := os.WriteFile(forged, bytes.Replace(written, []byte("request.decided"), []byte("request.claimed"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(written, []byte("request.decided")) {
+		t.Fatalf("the proof does not name the event: %s", written)
+	}
+	audit(exitFindings, "check", forged, "--pub", pub)
 	if _, _, errs := call(t, append([]string{"audit", "prove", "memo-1", "--pub", pub}, at...)...); !strings.Contains(errs, "The screen was not recorded.") {
 		t.Errorf("%s", errs)
 	}

@@ -103,6 +103,7 @@ func TestPolicy_TextOutput(t *testing.T) {
 		{"policy diff policy.yaml policy.yaml", exitOK, "0 inputs, 0 decided differently"},
 		{"policy diff open.yaml policy.yaml --inputs inputs.jsonl", exitOK, "2 inputs, 2 decided differently"},
 		{"policy diff policy.yaml open.yaml", exitFindings, "WEAKER"},
+		{"policy diff open.yaml policy.yaml", exitOK, "decided differently"},
 		{"policy diff policy.yaml open.yaml --inputs bad.jsonl", exitUsage, "bad.jsonl"},
 	} {
 		code, out, errOut := call(t, strings.Fields(c.args)...)

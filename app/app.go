@@ -86,6 +86,7 @@ type commands struct {
 	Keys    keysCommands   `cmd:"" group:"operators" help:"Manage API keys."`
 	Invite  inviteCommand  `cmd:"" group:"operators" help:"Print a link with which a person sets a password and signs in."`
 	Key     keyCommands    `cmd:"" group:"operators" help:"Manage the encryption key of the store."`
+	Slack   slackCommands  `cmd:"" group:"operators" help:"Check the Slack app."`
 	Store   storeCommands  `cmd:"" group:"operators" help:"Show size, vacuum, export, erase and retry on the store."`
 
 	Audit auditCommands `cmd:"" group:"operators" help:"Verify, sign, prove, export and reconcile the audit log."`

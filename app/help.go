@@ -70,6 +70,13 @@ Examples:
   fermata serve --store postgres://fermata@db/fermata --key-file fermata.key --addr :8080
   FERMATA_LISTEN_ADDR=:8080 FERMATA_LOG_FORMAT=json fermata serve`,
 
+	"slack doctor": `It checks the tokens and their scopes, that the channels exist and are private, who else reads them, and that the endpoint of the server accepts requests that Slack signed and rejects others. It posts nothing. The exit code is 8 if something does not work.
+
+Examples:
+
+  fermata slack doctor --config fermata.yaml C0EMEA C0APAC
+  fermata slack doctor --config fermata.yaml --url https://fermata.example.com C0EMEA`,
+
 	"run": `It prints the outcome: what the run waits for, or its result. The same start with the same --key is applied once.
 
 Examples:

@@ -23,6 +23,7 @@ type Config struct {
 	Auth     Auth     `key:"auth" help:"Authentication, in addition to API keys (fermata keys create)."`
 	Runs     Runs     `key:"runs" help:"Execution and retention of runs."`
 	Desk     Desk     `key:"desk" help:"Approval policy, groups, and notification routes. Policy and groups are reloaded when their files change; a file that cannot be loaded changes nothing."`
+	Channels Channels `key:"channels" help:"Places where people see requests and decide."`
 	Audit    Audit    `key:"audit" help:"Signing and checking of the audit logs of all accounts. One replica at a time does it. See docs/audit.md."`
 	Limits   Limits   `key:"limits" help:"Limits for callers."`
 	Webhooks Webhooks `key:"webhooks" help:"Webhooks that deliver answers to external agents."`
@@ -127,6 +128,24 @@ type Desk struct {
 	TimeZone    string `key:"timeZone" help:"The local time zone of rules, for example Europe/Zurich; defaults to the policy's time_zone."`
 
 	KeepRulings bool `key:"keepRulings" help:"Whether each ruling is kept with its arguments, encrypted, for as long as the run. Without it a new policy cannot be replayed: fermata policy simulate --replay."`
+}
+
+// Channels configures where people see requests.
+type Channels struct {
+	Slack Slack `key:"slack" help:"A Slack workspace, for targets such as slack:C0EMEA. See docs/slack.md; check it with: fermata slack doctor."`
+}
+
+// Slack configures the app of a Slack workspace.
+type Slack struct {
+	Account           string   `key:"account" help:"The account of the people in the workspace. Without it there is no Slack channel."`
+	BotToken          Secret   `key:"botToken" help:"The token of the bot, xoxb-…. Better in a file or in the environment."`
+	BotTokenFile      string   `key:"botTokenFile" help:"A file that contains the token, instead of botToken."`
+	SigningSecret     Secret   `key:"signingSecret" help:"The secret that verifies requests of Slack. Without it the HTTP endpoints are off, and Socket Mode is needed."`
+	SigningSecretFile string   `key:"signingSecretFile" help:"A file that contains the secret, instead of signingSecret."`
+	AppToken          Secret   `key:"appToken" help:"The token for Socket Mode, xapp-…: the server needs no public address. Without it Slack calls /channels/slack/ of this server."`
+	AppTokenFile      string   `key:"appTokenFile" help:"A file that contains the token, instead of appToken."`
+	Approvers         []string `key:"approvers" help:"Slack ids of people (U…) and user groups (S…) who may read the channels. fermata slack doctor lists other readers. It does not give anybody the right to decide."`
+	APIURL            string   `key:"apiURL" help:"The address of the Web API, for tests."`
 }
 
 // Audit configures signing and checking of audit logs.

@@ -49,7 +49,7 @@ func TestExample_HasEveryKeyWithItsDefaultAndLoads(t *testing.T) {
 	}
 	c.from = nil
 	// An empty list equals nil.
-	c.Webhooks.Secrets, c.Webhooks.Allow, c.Auth.OIDC.Scopes, c.Auth.OIDC.Roles, c.Auth.OIDC.ACR, c.Tracing.Headers = nil, nil, nil, nil, nil, nil
+	c.Webhooks.Secrets, c.Webhooks.Allow, c.Auth.OIDC.Scopes, c.Auth.OIDC.Roles, c.Auth.OIDC.ACR, c.Tracing.Headers, c.Channels.Slack.Approvers = nil, nil, nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(c, Default()) {
 		t.Errorf("the example has\n%+v, the defaults are\n%+v", c, Default())
 	}

@@ -164,6 +164,10 @@ func (c *Config) readSecretFiles(wrong *mistakes) {
 	refer("store.url", c.Store.URLFile, func(text string) { c.Store.URL = Secret(text) })
 	refer("store.redisURL", c.Store.RedisURLFile, func(text string) { c.Store.RedisURL = Secret(text) })
 	refer("auth.oidc.clientSecret", c.Auth.OIDC.ClientSecretFile, func(text string) { c.Auth.OIDC.ClientSecret = Secret(text) })
+	slack := &c.Channels.Slack
+	refer("channels.slack.botToken", slack.BotTokenFile, func(text string) { slack.BotToken = Secret(text) })
+	refer("channels.slack.signingSecret", slack.SigningSecretFile, func(text string) { slack.SigningSecret = Secret(text) })
+	refer("channels.slack.appToken", slack.AppTokenFile, func(text string) { slack.AppToken = Secret(text) })
 	refer("webhooks.secrets", c.Webhooks.SecretsFile, func(text string) { c.Webhooks.Secrets = secretLines(text) })
 	refer("tracing.headers", c.Tracing.HeadersFile, func(text string) { c.Tracing.Headers = secretLines(text) })
 }

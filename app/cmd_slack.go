@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/channel/slack"
+)
+
+type slackCommands struct {
+	Doctor slackDoctor `cmd:"" help:"Check tokens, scopes, channels and the endpoint."`
+}
+
+type slackDoctor struct {
+	Config   string   `short:"c" help:"The configuration file; fermata config example prints one." placeholder:"FILE" env:"FERMATA_CONFIG"`
+	URL      string   `name:"url" help:"The public address of the server, to check the endpoint that Slack calls." placeholder:"URL"`
+	Channels []string `arg:"" optional:"" help:"The ids of Slack channels, for example C0EMEA."`
+}
+
+// errSlackSetup says that a check of the Slack app failed. The report says which.
+var errSlackSetup = fmt.Errorf("%w: the Slack app is not set up correctly", errNeedsAttention)
+
+// slackReport is the JSON output of a check.
+type slackReport struct {
+	Findings []slack.Finding `json:"findings"`
+}
+
+// Run checks the app and prints one line for each check.
+func (c *slackDoctor) Run(ctx context.Context, p *program) error {
+	settings, err := storeFlags{Config: c.Config}.settings()
+	if err != nil {
+		return err
+	}
+	if settings.Channels.Slack.Account == "" {
+		return usage("channels.slack.account is not set: the configuration has no Slack channel")
+	}
+	channel, err := openSlack(settings.Channels.Slack, logger(p, settings.Log))
+	if err != nil {
+		return err
+	}
+	report := slackReport{channel.Examine(ctx, slack.Examination{Channels: c.Channels, Approvers: settings.Channels.Slack.Approvers, URL: c.URL})}
+	failed := false
+	err = p.print(report, func(w io.Writer) {
+		for _, f := range report.Findings {
+			result := "ok"
+			switch {
+			case !f.OK:
+				result = "failed"
+			case f.Warning:
+				result = "warning"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", result, oneLine(f.Check), oneLine(f.Detail))
+		}
+	})
+	for _, f := range report.Findings {
+		failed = failed || !f.OK
+	}
+	if err == nil && failed {
+		return errSlackSetup
+	}
+	return err
+}
+
+// openSlack returns the configured Slack channel.
+func openSlack(c config.Slack, log *slog.Logger) (*slack.Channel, error) {
+	channel, err := slack.New(slack.Config{
+		Account: c.Account, BotToken: c.BotToken.Reveal(), SigningSecret: c.SigningSecret.Reveal(), AppToken: c.AppToken.Reveal(), APIURL: c.APIURL, Log: log,
+	})
+	if err != nil {
+		return nil, usage("channels.slack: %w", err)
+	}
+	return channel, nil
+}

@@ -70,7 +70,7 @@ Examples:
   fermata serve --store postgres://fermata@db/fermata --key-file fermata.key --addr :8080
   FERMATA_LISTEN_ADDR=:8080 FERMATA_LOG_FORMAT=json fermata serve`,
 
-	"slack doctor": `It checks the tokens and their scopes, that the channels exist and are private, who else reads them, and that the endpoint of the server accepts requests that Slack signed and rejects others. It posts nothing. The exit code is 8 if something does not work.
+	"slack doctor": `It checks the tokens and their scopes, that the channels exist and are private, their other readers, and that the endpoint of the server accepts requests that Slack signed and rejects others. It posts nothing. The exit code is 8 if something does not work.
 
 Examples:
 

@@ -22,7 +22,7 @@ import (
 var scopes = []struct{ name, why string }{
 	{"chat:write", "post and replace messages"},
 	{"commands", "the slash command"},
-	{"groups:read", "check that a channel is private, and who reads it"},
+	{"groups:read", "check that a channel is private, and its readers"},
 	{"groups:history", "find a message whose response was lost"},
 	{"channels:read", "notice that a channel is public"},
 	{"im:write", "direct messages"},
@@ -102,7 +102,7 @@ func (c *Channel) checkSocket(ctx context.Context) Finding {
 	return Finding{Check: "socket mode", OK: true, Detail: "the app token can open connections"}
 }
 
-// examineChannel checks that a channel is private and who reads it.
+// examineChannel checks that a channel is private, and its readers.
 func (c *Channel) examineChannel(ctx context.Context, id, bot string, approvers []string) []Finding {
 	check := "channel " + id
 	info, err := call(ctx, c, "conversations.info", "", func() (*slack.Channel, error) {
@@ -123,7 +123,7 @@ func (c *Channel) examineChannel(ctx context.Context, id, bot string, approvers 
 	case !slices.Contains(members, bot):
 		return []Finding{{Check: check, Detail: "the bot is not a member: /invite it"}}
 	case !info.IsPrivate:
-		all = append(all, Finding{Check: check, Detail: "the channel is public: everybody in the workspace reads the requests"})
+		all = append(all, Finding{Check: check, Detail: "the channel is public: all people in the workspace can read the requests"})
 	case info.IsExtShared:
 		all = append(all, Finding{Check: check, OK: true, Warning: true, Detail: "the channel is shared with another workspace: its people read the requests, but cannot decide"})
 	default:

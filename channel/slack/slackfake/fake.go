@@ -286,7 +286,7 @@ func (s *Slack) SetUserGroup(id string, users ...string) {
 	s.userGroups[id] = slices.Clone(users)
 }
 
-// Messages returns the messages of a channel that everybody in it sees, oldest first, with replies.
+// Messages returns the messages of a channel without ephemeral ones, oldest first, with replies.
 func (s *Slack) Messages(id string) (all []Message) {
 	return s.messages(id, func(m *Message) bool { return m.To == "" })
 }

@@ -16,7 +16,7 @@ import (
 
 // method is a method of the Web API. Its function is called with the lock held.
 type method struct {
-	// scopes are the scopes of which one is needed; none if it depends on the channel.
+	// scopes lists alternatives: one of them is needed. It is empty if that depends on the channel.
 	scopes []string
 	// app says that the method needs the token of the app.
 	app  bool

@@ -133,12 +133,17 @@ type world struct {
 	done      counter
 	mu        sync.Mutex
 	performed map[string]int // effects by key
+	tries     counter        // calls of the functions of effects, by key
 	failed    counter
 	entries   atomic.Int64 // until stop is called
 	stop      graph.StopFunc
 }
 
-var errBroken = errors.New("broken, the first time")
+var (
+	errBroken   = errors.New("broken, the first time")
+	errTimeout  = errors.New("no response, although it was done")
+	errModifier = errors.New("the modifier fails")
+)
 
 // enter is called at the beginning of a node.
 func (w *world) enter(fails bool, visit string) error {
@@ -402,7 +407,15 @@ func (w *world) effect(ctx context.Context, seen string) (string, error) {
 	return fermata.Effect(ctx, ok, func(_ context.Context, args, key string) (string, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		w.tries.add(key)
+		first := !w.inline && w.tries.of(key) == 1
+		if first && hash(args)%4 == 0 {
+			return "", fermata.NotDone(errBroken)
+		}
 		w.performed[key]++
+		if first && hash(args)%4 == 1 {
+			return "", errTimeout
+		}
 		return "paid " + args, nil
 	})
 }
@@ -473,13 +486,16 @@ func play(t *rapid.T, tb testing.TB, flow *graph.Flow[wide], w *world, st *store
 			for _, i := range portion {
 				answers = append(answers, graph.Answer(info.Interrupts[i].ID, w.decide(info.Interrupts[i])))
 			}
+			if rapid.IntRange(0, 9).Draw(t, "modifier") == 0 {
+				answers = append(answers, graph.WithStateModifier(func(fermata.Address, any) error { return errModifier }))
+			}
 		case errors.Is(err, storetest.ErrCrashed):
 			st.Restart()
 			answers = append(answers, graph.TakeOver())
 		case errors.Is(err, graph.ErrUnknownRun):
 			out, err = flow.Run(going(), wide{}, append(options, graph.WithRun("r"))...)
 			continue
-		case errors.Is(err, graph.ErrStopped), errors.Is(err, errBroken): // and no answers
+		case errors.Is(err, graph.ErrStopped), errors.Is(err, errBroken), errors.Is(err, errModifier): // and no answers
 		case errors.Is(err, graph.ErrFinished): // it crashed after its last save
 			snapshot, err := flow.Inspect(tb.Context(), "r", options...)
 			if err != nil {

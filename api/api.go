@@ -31,6 +31,8 @@ type Chat struct {
 type Pending struct {
 	RunID    string `json:"runId,omitempty"`
 	StateKey string `json:"stateKey"`
+	// EffectiveAt is set if a decision waits for the end of its undo window.
+	EffectiveAt *time.Time `json:"effectiveAt,omitempty"`
 }
 
 // StatusPending is the status of an outcome that is not known yet.

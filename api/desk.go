@@ -29,6 +29,7 @@ type Activity struct {
 	SnoozedUntil     *time.Time          `json:"snoozedUntil,omitempty"`
 	Edit             *Edit               `json:"edit,omitempty" doc:"Edited arguments that replace the requested ones."`
 	Votes            []Vote              `json:"votes,omitempty"`
+	Pending          *PendingDecision    `json:"pending,omitempty" doc:"A decision that takes effect at the end of its undo window."`
 	Viewers          []Stamp             `json:"viewers,omitempty" doc:"The people who are looking at the request now, as their clients report to this replica, and when they last did."`
 	Comments         []Note              `json:"comments,omitempty"`
 	Clarifications   []Clarification     `json:"clarifications,omitempty" doc:"Clarification requests to the requester and their replies."`
@@ -61,6 +62,13 @@ type Vote struct {
 	Verb       string              `json:"verb"`
 	Reason     string              `json:"reason,omitempty"`
 	Conditions *fermata.Conditions `json:"conditions,omitempty" doc:"The conditions of an approval. The condition onlyIf is masked if the request has sensitive values."`
+}
+
+// PendingDecision is a decision that is not in effect yet. Its voter can withdraw it.
+type PendingDecision struct {
+	Stamp
+	Outcome     string    `json:"outcome" enum:"approve,reject,answer"`
+	EffectiveAt time.Time `json:"effectiveAt"`
 }
 
 // Note is a text that a person wrote.

@@ -107,6 +107,11 @@ func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Req
 	if waits, ok := outcome.(fermata.NeedsInput); ok && err == nil && !p.json && slices.ContainsFunc(waits.Interrupts, func(i fermata.OpenInterrupt) bool { return i.ID == c.ID }) {
 		return c.printVote(ctx, p, to)
 	}
+	if pending, ok := errors.AsType[*client.PendingError](err); ok && pending.EffectiveAt != nil {
+		return p.print(pending.Pending, func(w io.Writer) {
+			fmt.Fprintf(w, "recorded\teffective at %s\nundo\tfermata undo %s\n", pending.EffectiveAt.UTC().Format(time.RFC3339), c.ID)
+		})
+	}
 	err = p.printOutcome(outcome, err)
 	if errors.Is(err, errRefused) && verbOf(data) == "reject" { // as the person wanted it
 		return nil

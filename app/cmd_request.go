@@ -18,6 +18,7 @@ import (
 type requestCommands struct {
 	Claim     claimCommand     `cmd:"" group:"people" help:"Claim a request. Other approvers can still decide."`
 	Release   releaseCommand   `cmd:"" group:"people" help:"Release your claim on a request."`
+	Undo      undoCommand      `cmd:"" group:"people" help:"Withdraw your vote, while its undo window is open."`
 	Comment   commentCommand   `cmd:"" group:"people" help:"Add a comment to a request."`
 	Clarify   clarifyCommand   `cmd:"" group:"people" help:"Ask the requester for clarification. The request stays open."`
 	Reply     replyCommand     `cmd:"" group:"people" help:"Reply to a clarification request, for the run."`
@@ -74,6 +75,13 @@ type releaseCommand struct{ actionFlags }
 // Run releases the claim.
 func (c *releaseCommand) Run(ctx context.Context, p *program) error {
 	return c.apply(ctx, p, client.ActionRelease, api.RequestAction{})
+}
+
+type undoCommand struct{ actionFlags }
+
+// Run withdraws the vote.
+func (c *undoCommand) Run(ctx context.Context, p *program) error {
+	return c.apply(ctx, p, client.ActionUndo, api.RequestAction{})
 }
 
 type commentCommand struct {

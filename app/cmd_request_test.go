@@ -46,6 +46,7 @@ func TestRequestActions_ErrorsExplain(t *testing.T) {
 		{"bot", []string{"claim", id}, exitRejected, "forbidden"},
 		{"bob", []string{"claim", "int_none"}, exitNotFound, "not_found"},
 		{"bob", []string{"release", id}, exitConflict, "action_not_allowed"},
+		{"bob", []string{"undo", id}, exitConflict, "no pending decision to withdraw"},
 		{"bob", []string{"comment", id, ""}, exitUsage, "bad_request"},
 		{"bob", []string{"comment", id}, exitUsage, "<text>"},
 		{"bot", []string{"reply", id, "yes"}, exitConflict, "no open clarification request"},
@@ -244,5 +245,26 @@ func TestI6_JSONClientSendsTheShownDigest(t *testing.T) {
 	}
 	if code, _, errOut := o.as("eve", "approve", id, "--json", "--shown", o.request(id).Shown); code != exitOK {
 		t.Errorf("%d %s", code, errOut)
+	}
+}
+
+func TestUndo_WithdrawsTheVoteInItsWindow(t *testing.T) {
+	o := openDeskEnvWith(t, `groups: [{from: ["group:support"]}, {from: ["group:finance"]}]`, "groups: [{from: [\"group:support\"]}]\n    undo: 10m")
+	id := o.refundFor("1")
+	code, out, errOut := o.as("bob", "approve", id)
+	if code != exitOK || !strings.Contains(out, "effective at ") || !strings.Contains(out, "fermata undo "+id) {
+		t.Fatal(code, out, errOut)
+	}
+	if p := o.activity(id).Pending; p == nil || p.By != "bob" || p.Outcome != "approve" {
+		t.Fatalf("%+v", p)
+	}
+	if code, _, errOut := o.as("dan", "reject", id, "--reason", "no"); code != exitConflict || !strings.Contains(errOut, "decision_pending") {
+		t.Error(code, errOut)
+	}
+	if code, out, errOut := o.as("bob", "undo", id); code != exitOK || !strings.Contains(out, "0 of 1") {
+		t.Error(code, out, errOut)
+	}
+	if a := o.activity(id); a.Pending != nil || len(a.Votes) != 0 {
+		t.Errorf("%+v", a)
 	}
 }

@@ -62,6 +62,12 @@ var roles = map[string]string{"bot": "agent", "bob": "approver", "dan": "approve
 
 func openDeskEnv(t *testing.T) *deskEnv {
 	t.Helper()
+	return openDeskEnvWith(t, "", "")
+}
+
+// openDeskEnvWith is openDeskEnv with a change of the files.
+func openDeskEnvWith(t *testing.T, before, after string) *deskEnv {
+	t.Helper()
 	text, err := os.ReadFile("../docs/desk.md")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +79,7 @@ func openDeskEnv(t *testing.T) *deskEnv {
 			name, ok = "inputs.jsonl", true
 		}
 		if ok {
-			if err := os.WriteFile(name, []byte(block.text), 0o600); err != nil {
+			if err := os.WriteFile(name, []byte(strings.Replace(block.text, before, after, 1)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

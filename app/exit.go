@@ -135,7 +135,7 @@ var errorExits = []struct {
 var listCommands = map[string]string{
 	"watch": "runs", "cancel": "runs", "retry": "runs", "runs show": "runs", "graphs": "runs", "grants revoke": "grants list",
 	"show": "inbox --all --list", "approve": "inbox --list", "reject": "inbox --list", "answer": "inbox --list",
-	"claim": "inbox --list", "release": "inbox --list", "comment": "inbox --list", "clarify": "inbox --list", "reply": "inbox --list", "delegate": "inbox --list",
+	"claim": "inbox --list", "release": "inbox --list", "undo": "inbox --list", "comment": "inbox --list", "clarify": "inbox --list", "reply": "inbox --list", "delegate": "inbox --list",
 	"snooze": "inbox --list", "extend": "inbox --list", "escalate": "inbox --list", "abandon": "inbox --list", "grants create": "inbox --all --list",
 }
 

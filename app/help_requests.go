@@ -16,6 +16,12 @@ Example:
 
   fermata release int_…`,
 
+	"undo": `A policy rule can give each decision an undo window (undo: 30s). The decision takes effect at the end of it; until then the voter can withdraw the vote.
+
+Example:
+
+  fermata undo int_…`,
+
 	"comment": `Example:
 
   fermata comment int_… "the backup is of last night"`,

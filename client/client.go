@@ -32,6 +32,15 @@ import (
 // ErrPending is returned if a start or resume is recorded, but its outcome is not known yet.
 var ErrPending = errors.New("client: pending")
 
+// PendingError is ErrPending with the details. If it has EffectiveAt, a decision is recorded and
+// takes effect then; [ActionUndo] withdraws it until then.
+type PendingError struct{ api.Pending }
+
+func (e *PendingError) Error() string { return fmt.Sprintf("%v: %q", ErrPending, e.StateKey) }
+
+// Is reports whether target is ErrPending.
+func (e *PendingError) Is(target error) bool { return target == ErrPending }
+
 // Client is a client of one server. It is safe for concurrent use.
 type Client struct {
 	base  *url.URL
@@ -143,12 +152,15 @@ func (c *Client) outcome(ctx context.Context, path string, body any) (fermata.Ou
 
 // readOutcome decodes an outcome. It returns ErrPending for a pending one.
 func readOutcome(raw []byte) (fermata.Outcome, error) {
-	var tag struct{ Status, StateKey string }
+	var tag struct {
+		Status string
+		api.Pending
+	}
 	if err := json.Unmarshal(raw, &tag); err != nil {
 		return nil, fmt.Errorf("client: decode response: %w", err)
 	}
 	if tag.Status == api.StatusPending {
-		return nil, fmt.Errorf("%w: %q", ErrPending, tag.StateKey)
+		return nil, &PendingError{tag.Pending}
 	}
 	return fermata.UnmarshalOutcome(raw)
 }

@@ -16,6 +16,7 @@ const (
 	ActionView     = "view"
 	ActionClaim    = "claim"
 	ActionRelease  = "release"
+	ActionUndo     = "undo"
 	ActionComment  = "comment"
 	ActionClarify  = "clarify"
 	ActionReply    = "reply"

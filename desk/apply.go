@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -243,6 +244,7 @@ type update struct {
 	notices  []Notice
 	events   []Event
 	decision *Decision
+	note     string // the reason of an approval
 }
 
 // finish returns the change.
@@ -300,11 +302,16 @@ func (d *update) addNotice(kind NoticeKind, about EventType, targets []string) {
 }
 
 // conclude closes the request.
-func (d *update) conclude(f Decision) {
+func (d *update) conclude(f Decision) { d.concludeWith(f, nil) }
+
+// concludeWith closes the request and adds details to the event.
+func (d *update) concludeWith(f Decision, more map[string]string) {
 	f.At = d.now
 	d.r.State, d.r.Decision, d.decision = f.Outcome.State(), &f, &f
-	d.r.Claim, d.r.Snoozed = nil, time.Time{}
-	d.logEvent(EventDecided, "closed it: "+string(f.Outcome), map[string]string{"outcome": string(f.Outcome), "digest": f.Digest, "reason": f.Reason})
+	d.r.Claim, d.r.Snoozed, d.r.Pending = nil, time.Time{}, nil
+	detail := map[string]string{"outcome": string(f.Outcome), "digest": f.Digest, "reason": f.Reason}
+	maps.Copy(detail, more)
+	d.logEvent(EventDecided, "closed it: "+string(f.Outcome), detail)
 	if len(d.r.RouteProgress.Paged) > 0 {
 		d.addNotice(NoticeResolve, EventDecided, slices.Clone(d.r.RouteProgress.Paged))
 	}

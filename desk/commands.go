@@ -35,6 +35,7 @@ const (
 	CommandEscalate            CommandName = "escalate"
 	CommandWithdraw            CommandName = "withdraw"
 	CommandAbandon             CommandName = "escape"
+	CommandUndo                CommandName = "undo"
 	CommandTick                CommandName = "tick"
 	CommandRecordDelivery      CommandName = "delivered"
 	CommandRecordNoticeFailure CommandName = "notice_failed"
@@ -111,6 +112,8 @@ type Approve struct {
 	From
 	// Conditions limit the approval. With several votes, all of them must hold.
 	Conditions fermata.Conditions
+	// Reason is kept for the run while the decision is pending.
+	Reason string
 }
 
 // ApproveEdited approves the action with other arguments. The edit replaces the requested arguments
@@ -120,8 +123,9 @@ type ApproveEdited struct {
 	Args json.RawMessage
 	// Codes are the reasons for the edit, for programs. A requirement can ask for them.
 	Codes []string
-	// Conditions are as in [Approve].
+	// Conditions and Reason are as in [Approve].
 	Conditions fermata.Conditions
+	Reason     string
 }
 
 // Reject rejects the action.
@@ -252,6 +256,7 @@ func (Extend) name() CommandName              { return CommandExtend }
 func (Escalate) name() CommandName            { return CommandEscalate }
 func (Withdraw) name() CommandName            { return CommandWithdraw }
 func (Abandon) name() CommandName             { return CommandAbandon }
+func (Undo) name() CommandName                { return CommandUndo }
 func (Tick) name() CommandName                { return CommandTick }
 func (RecordDelivery) name() CommandName      { return CommandRecordDelivery }
 func (RecordNoticeFailure) name() CommandName { return CommandRecordNoticeFailure }

@@ -17,6 +17,7 @@ func (a Approve) apply(d *update) error {
 	if err := d.checkConditions(a.Conditions); err != nil {
 		return err
 	}
+	d.note = a.Reason
 	return d.recordVote(Vote{Verb: VerbApprove, Choice: d.r.ActionDigest(), Conditions: a.Conditions}, conditionsText(a.Conditions))
 }
 
@@ -102,10 +103,10 @@ func (d *update) recordVote(v Vote, text string) error {
 		return err
 	}
 	before := d.r.VoteProgress.Stage
-	i := slices.IndexFunc(d.r.Votes, func(old Vote) bool { return old.By == v.By })
+	i := d.voteOf(v.By)
 	if i >= 0 && d.r.Votes[i].sameAs(v) {
 		// The same vote again: it may suffice now, if another person's vote counts again.
-		if err := d.decideIfEnough(v); err != nil || d.decision == nil {
+		if err := d.decideIfEnough(v); err != nil || d.decision == nil && d.r.Pending == nil {
 			return err
 		}
 		return d.updateProgress()
@@ -149,26 +150,41 @@ func (v Vote) sameAs(w Vote) bool {
 		string(v.Value) == string(w.Value) && v.Auth == w.Auth && v.Stage == w.Stage && v.Conditions == w.Conditions
 }
 
-// decideIfEnough closes the request if the votes for one choice suffice. It checks every voter
-// again, because this may be the last vote.
+// decideIfEnough closes the request if the votes for one choice suffice. With an undo window the
+// decision is pending first.
 func (d *update) decideIfEnough(v Vote) error {
+	f, err := d.decisionFor(v)
+	switch {
+	case err != nil || f == nil:
+		return err
+	case d.r.Requirement.Undo > 0:
+		d.hold(v, *f)
+	default:
+		d.conclude(*f)
+	}
+	return nil
+}
+
+// decisionFor returns the decision if the votes for the choice of a vote suffice, or nil. It checks
+// every voter again, because this may be the last vote.
+func (d *update) decisionFor(v Vote) (*Decision, error) {
 	t, err := d.countVotes(v.Verb, v.Choice)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case v.Verb == VerbReject && len(t.by) >= max(1, d.r.Requirement.Denials):
-		d.conclude(Decision{Outcome: OutcomeRejected, By: t.by, Codes: v.Codes, Reason: v.Reason, Retry: v.Retry})
+		return &Decision{Outcome: OutcomeRejected, By: t.by, Codes: v.Codes, Reason: v.Reason, Retry: v.Retry}, nil
 	case v.Verb == VerbApprove && t.Met():
 		f := Decision{Outcome: OutcomeApproved, By: t.by, Digest: d.r.ActionDigest(), Conditions: d.r.conditionsOf(t.by)}
 		if d.r.Edit != nil {
 			f.Args, f.Codes = d.r.Edit.Args, d.r.Edit.Codes
 		}
-		d.conclude(f)
+		return &f, nil
 	case v.Verb == VerbRespond && t.Met():
-		d.conclude(Decision{Outcome: OutcomeAnswered, By: t.by, Value: v.Value})
+		return &Decision{Outcome: OutcomeAnswered, By: t.by, Value: v.Value}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 func (a ApproveEdited) apply(d *update) error {
@@ -180,7 +196,7 @@ func (a ApproveEdited) apply(d *update) error {
 		if err := d.checkEligible(a.Actor.ID, VerbApprove); err != nil {
 			return err
 		}
-		return Approve{a.From, a.Conditions}.apply(d)
+		return Approve{a.From, a.Conditions, a.Reason}.apply(d)
 	}
 	need, err := d.requirementFor(edit)
 	if err == nil {
@@ -190,7 +206,7 @@ func (a ApproveEdited) apply(d *update) error {
 		return err
 	}
 	edit.Codes = slices.Clone(a.Codes)
-	return d.applyEdit(edit, need, a.Conditions)
+	return d.applyEdit(edit, need, Approve{Conditions: a.Conditions, Reason: a.Reason})
 }
 
 // checkEdit validates edited arguments.
@@ -249,7 +265,7 @@ func (d *update) requirementFor(edit Edit) (Requirement, error) {
 }
 
 // applyEdit replaces the requested arguments. It voids earlier votes and notifies their voters.
-func (d *update) applyEdit(edit Edit, need Requirement, conditions fermata.Conditions) error {
+func (d *update) applyEdit(edit Edit, need Requirement, approval Approve) error {
 	before := d.r.Requirement
 	voided := d.r.Votes
 	text := "edited " + strings.Join(edit.Fields, ", ")
@@ -277,11 +293,11 @@ func (d *update) applyEdit(edit Edit, need Requirement, conditions fermata.Condi
 	}
 	switch {
 	case err == nil:
-		err = Approve{Conditions: conditions}.apply(d)
-	case conditions.IsZero() && (errors.Is(err, ErrExcluded) || errors.Is(err, ErrEarlierStage)):
+		err = approval.apply(d)
+	case approval.Conditions.IsZero() && (errors.Is(err, ErrExcluded) || errors.Is(err, ErrEarlierStage)):
 		err = nil // the edit stays, and others approve it
 	}
-	if err != nil || d.r.State != StateOpen {
+	if err != nil || d.r.State != StateOpen || d.r.Pending != nil {
 		return err
 	}
 	var targets []string

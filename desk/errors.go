@@ -23,6 +23,8 @@ var (
 	ErrNotClaimed           = errors.New("not claimed by this person")
 	ErrNoClarification      = errors.New("no such open clarification")
 	ErrNoStep               = errors.New("no further step to escalate to")
+	ErrDecisionPending      = errors.New("a decision is pending") // its voter can withdraw it
+	ErrNothingToUndo        = errors.New("no pending decision to withdraw")
 	ErrInvalidTime          = errors.New("time out of range")
 	ErrInvalidText          = errors.New("text is missing or too long")
 	ErrTooMany              = errors.New("too many entries")
@@ -46,7 +48,7 @@ var codes = []struct {
 	{ErrDecided, "already_decided"}, {ErrExpired, "expired"}, {ErrWithdrawn, "withdrawn"}, {ErrNotHuman, "not_human"},
 	{ErrNotMember, "not_member"}, {ErrExcluded, "excluded"}, {ErrWeakAuth, "weak_auth"}, {ErrEarlierStage, "earlier_stage"}, {ErrNotAllowed, "not_allowed"},
 	{ErrNotPermitted, "not_yours"}, {ErrClaimed, "claimed"}, {ErrNotClaimed, "not_claimed"}, {ErrNoClarification, "no_question"},
-	{ErrNoStep, "no_step"}, {ErrInvalidTime, "bad_time"}, {ErrInvalidText, "bad_text"}, {ErrTooMany, "too_many"}, {ErrInvalidValue, "bad_value"},
+	{ErrNoStep, "no_step"}, {ErrDecisionPending, "decision_pending"}, {ErrNothingToUndo, "nothing_to_undo"}, {ErrInvalidTime, "bad_time"}, {ErrInvalidText, "bad_text"}, {ErrTooMany, "too_many"}, {ErrInvalidValue, "bad_value"},
 	{ErrInvalidEdit, "bad_edit"}, {ErrInvalidConditions, "invalid_conditions"}, {ErrForgedIdentity, "identity_mismatch"}, {ErrDenied, "denied"}, {ErrChanged, "changed"}, {ErrInvalid, "invalid"}, {ErrKeyReused, "reused"},
 	{ErrDirectoryUnavailable, "directory_down"}, {ErrPolicyUnavailable, "policy_down"},
 }

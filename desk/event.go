@@ -54,7 +54,9 @@ const (
 	EventOutage                EventType = "outage"
 	EventRouteStep             EventType = "step"
 	EventWidened               EventType = "widened"
-	EventStageOpened           EventType = "stage" // the next groups of an approval chain decide
+	EventStageOpened           EventType = "stage"   // the next groups of an approval chain decide
+	EventDecisionPending       EventType = "pending" // in effect after the undo window
+	EventVoteWithdrawn         EventType = "vote_withdrawn"
 	EventDecided               EventType = "decided"
 )
 

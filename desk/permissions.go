@@ -9,7 +9,8 @@ import (
 //	        ┌─ claim, view, clarification, comment, delegate, snooze, extend, escalate, vote without quorum ─┐
 //	        ▼                                                                                               │
 //	New ──▶ open ───────────────────────────────────────────────────────────────────────────────────────────┘
-//	         ├── vote that reaches the quorum, abandon ─▶ decided ("answered")
+//	         ├── vote that reaches the quorum, abandon ─▶ decided ("answered"); with an undo window the
+//	         │       decision is pending, and a tick at the end of the window makes it effective
 //	         ├── tick after the deadline ───────────────▶ expired
 //	         └── withdraw ──────────────────────────────▶ withdrawn
 type permission struct {
@@ -19,15 +20,18 @@ type permission struct {
 	// afterDeadline is the handling if the deadline has passed but the request is not expired yet.
 	// afterClose is the handling if the request is closed.
 	afterDeadline, afterClose handling
+	// whilePending is the handling if a decision is pending. The deadline does not matter then.
+	whilePending handling
 }
 
 // performer is the class of actors that may send a command.
 type performer int
 
 const (
-	byAnyone   performer = iota // any named actor
-	byHuman                     // a person
-	byApprover                  // an eligible person
+	byAnyone        performer = iota // any named actor
+	byHuman                          // a person
+	byHumanOrSystem                  // a person or the system
+	byApprover                       // an eligible person
 	// an approver with sufficient authentication who saw the current request
 	byVoter
 	byRequester           // the requester or the system
@@ -49,26 +53,27 @@ const (
 // command is allowed for the performers of its row. It also needs its object: a claim to release, a
 // clarification to answer, a step to fire.
 var permissions = map[CommandName]permission{
-	CommandView:                {by: byHuman, afterDeadline: handleIgnore, afterClose: handleIgnore},
-	CommandComment:             {by: byAnyone},
+	CommandView:                {by: byHuman, afterDeadline: handleIgnore, afterClose: handleIgnore, whilePending: handleAllow},
+	CommandComment:             {by: byAnyone, whilePending: handleAllow},
 	CommandClaim:               {by: byApprover, verb: VerbClaim},
-	CommandRelease:             {by: byHuman},
+	CommandRelease:             {by: byHuman, whilePending: handleAllow},
 	CommandApprove:             {by: byVoter, verb: VerbApprove},
 	CommandEdit:                {by: byVoter, verb: VerbEdit},
 	CommandReject:              {by: byVoter, verb: VerbReject},
 	CommandRespond:             {by: byVoter, verb: VerbRespond},
-	CommandAbandon:             {by: byRequesterOrApprover, verb: VerbAbandon},
+	CommandAbandon:             {by: byRequesterOrApprover, verb: VerbAbandon, whilePending: handleAllow},
 	CommandAskClarification:    {by: byApprover, verb: VerbAskClarification},
-	CommandAnswerClarification: {by: byRequesterOrRun},
+	CommandAnswerClarification: {by: byRequesterOrRun, whilePending: handleAllow},
 	CommandDelegate:            {by: byApprover, verb: VerbDelegate},
 	CommandSnooze:              {by: byApprover, verb: VerbSnooze},
 	CommandExtend:              {by: byApprover, verb: VerbExtend},
 	CommandEscalate:            {by: byApprover, verb: VerbEscalate},
-	CommandWithdraw:            {by: byRequester, afterDeadline: handleAllow},
-	CommandTick:                {by: bySystem, afterDeadline: handleAllow, afterClose: handleIgnore},
-	CommandRecordDelivery:      {by: bySystem, afterDeadline: handleIgnore, afterClose: handleIgnore},
-	CommandRecordNoticeFailure: {by: bySystem, afterDeadline: handleAllow, afterClose: handleAllow},
-	CommandRecordOutage:        {by: bySystem, afterDeadline: handleAllow, afterClose: handleIgnore},
+	CommandUndo:                {by: byHumanOrSystem, whilePending: handleAllow},
+	CommandWithdraw:            {by: byRequester, afterDeadline: handleAllow, whilePending: handleAllow},
+	CommandTick:                {by: bySystem, afterDeadline: handleAllow, afterClose: handleIgnore, whilePending: handleAllow},
+	CommandRecordDelivery:      {by: bySystem, afterDeadline: handleIgnore, afterClose: handleIgnore, whilePending: handleAllow},
+	CommandRecordNoticeFailure: {by: bySystem, afterDeadline: handleAllow, afterClose: handleAllow, whilePending: handleAllow},
+	CommandRecordOutage:        {by: bySystem, afterDeadline: handleAllow, afterClose: handleIgnore, whilePending: handleAllow},
 }
 
 // handlingOf returns the handling of a command by state and deadline alone.
@@ -76,6 +81,8 @@ func (d *update) handlingOf(r permission) (handling, error) {
 	switch {
 	case d.r.State != StateOpen:
 		return r.afterClose, &ClosedError{State: d.r.State, Outcome: d.r.Decision.Outcome, By: d.r.Decision.By, At: d.r.Decision.At}
+	case d.r.Pending != nil:
+		return r.whilePending, d.refuse(ErrDecisionPending, d.r.Pending.String())
 	case !d.now.Before(d.r.Deadline):
 		return r.afterDeadline, &ClosedError{State: StateExpired, Outcome: OutcomeExpired, At: d.r.Deadline}
 	}
@@ -92,6 +99,10 @@ func (d *update) checkActor(r permission) error {
 	switch r.by {
 	case byHuman, byApprover, byVoter:
 		if actor.Kind != ActorHuman {
+			return d.refuse(ErrNotHuman, "")
+		}
+	case byHumanOrSystem:
+		if actor.Kind == ActorAgent {
 			return d.refuse(ErrNotHuman, "")
 		}
 	case byRequester:

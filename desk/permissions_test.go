@@ -27,6 +27,14 @@ var situations = map[string]func(w *fixture){
 			w.apply(desk.Approve{From: w.from("bob")})
 		}
 	},
+	"pending": func(w *fixture) {
+		w.request.Requirement.Undo = desk.Duration(time.Minute)
+		if w.request.Subject.Action == "" {
+			w.apply(desk.Respond{From: w.from("ann"), Value: json.RawMessage(`1`)})
+		} else {
+			w.apply(desk.Approve{From: w.from("ann")})
+		}
+	},
 	"expired":   func(w *fixture) { w.advanceTo(24 * time.Hour) },
 	"withdrawn": func(w *fixture) { w.apply(desk.Withdraw{From: desk.From{Actor: desk.SystemActor("executor")}}) },
 }
@@ -34,27 +42,28 @@ var situations = map[string]func(w *fixture){
 // The result of each command in each situation. "ok" changes the request, "-" changes nothing,
 // anything else is the code of the refusal.
 const table = `
-                open         viewed       mine         bob's        asked        escalated    snoozed      late     answered         expired  withdrawn
-view            ok           ok           ok           ok           ok           ok           ok           -        -                -        -
-claim           ok           ok           -            claimed      ok           ok           ok           expired  already_decided  expired  withdrawn
-release         not_claimed  not_claimed  ok           not_claimed  not_claimed  not_claimed  not_claimed  expired  already_decided  expired  withdrawn
-approve         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
-edit            ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
-reject          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
-respond         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
-escape          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
-ask_back        ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
-answer_back     no_question  no_question  no_question  no_question  ok           no_question  no_question  expired  already_decided  expired  withdrawn
-comment         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
-delegate        ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
-snooze          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
-extend          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
-escalate        ok           ok           ok           ok           ok           no_step      ok           expired  already_decided  expired  withdrawn
-withdraw        ok           ok           ok           ok           ok           ok           ok           ok       already_decided  expired  withdrawn
-tick            -            -            -            -            -            -            -            ok       -                -        -
-delivered       ok           ok           ok           ok           ok           ok           ok           -        -                -        -
-notice_failed   ok           ok           ok           ok           ok           ok           ok           ok       ok               ok       ok
-outage          -            -            -            -            -            -            -            ok       -                -        -
+                open         viewed       mine         bob's        asked        escalated    snoozed      late     answered         expired  withdrawn  pending
+view            ok           ok           ok           ok           ok           ok           ok           -        -                -        -          ok
+claim           ok           ok           -            claimed      ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
+release         not_claimed  not_claimed  ok           not_claimed  not_claimed  not_claimed  not_claimed  expired  already_decided  expired  withdrawn  not_claimed
+approve         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
+edit            ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
+reject          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
+respond         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
+escape          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  ok
+ask_back        ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
+answer_back     no_question  no_question  no_question  no_question  ok           no_question  no_question  expired  already_decided  expired  withdrawn  no_question
+comment         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  ok
+delegate        ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
+snooze          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
+extend          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
+escalate        ok           ok           ok           ok           ok           no_step      ok           expired  already_decided  expired  withdrawn  decision_pending
+withdraw        ok           ok           ok           ok           ok           ok           ok           ok       already_decided  expired  withdrawn  ok
+undo            nothing_to_undo  nothing_to_undo  nothing_to_undo  nothing_to_undo  nothing_to_undo  nothing_to_undo  nothing_to_undo  expired  already_decided  expired  withdrawn  ok
+tick            -            -            -            -            -            -            -            ok       -                -        -          -
+delivered       ok           ok           ok           ok           ok           ok           ok           -        -                -        -          ok
+notice_failed   ok           ok           ok           ok           ok           ok           ok           ok       ok               ok       ok         ok
+outage          -            -            -            -            -            -            -            ok       -                -        -          -
 `
 
 // allCommands are the rows. Commands for requests without an action have a request of their own.
@@ -68,7 +77,7 @@ func allCommands(w *fixture) map[string]desk.Command {
 		"answer_back": desk.AnswerClarification{From: w.fromRun(), Number: 1, Answer: "because"}, "comment": desk.Comment{From: ann, Text: "hm"},
 		"delegate": desk.Delegate{From: ann, To: "bob"}, "snooze": desk.Snooze{From: ann, Until: w.now.Add(2 * time.Hour)},
 		"extend": desk.Extend{From: ann, Until: w.request.Deadline.Add(time.Hour)}, "escalate": desk.Escalate{From: ann},
-		"withdraw": desk.Withdraw{From: desk.From{Actor: desk.SystemActor("executor")}}, "tick": desk.Tick{},
+		"withdraw": desk.Withdraw{From: desk.From{Actor: desk.SystemActor("executor")}}, "tick": desk.Tick{}, "undo": desk.Undo{From: ann},
 		"delivered":     desk.RecordDelivery{Target: "inbox", At: w.now},
 		"notice_failed": desk.RecordNoticeFailure{Kind: desk.NoticeNotify, Target: "slack:C1", Code: "timeout", Attempt: 1, Next: w.now.Add(time.Second)},
 		"outage":        desk.RecordOutage{Start: w.now.Add(-time.Minute), End: w.now},
@@ -132,11 +141,11 @@ func TestPermissions_EveryCommandByUnauthorizedActor(t *testing.T) {
 	}{
 		"nobody":        {desk.Actor{}, map[string]string{"*": "not_yours"}},
 		"no kind":       {desk.Actor{ID: "ann"}, map[string]string{"*": "not_yours"}},
-		"a stranger":    {desk.PersonActor("eve", desk.AuthHardware), map[string]string{"*": "not_member", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "release": "not_claimed"}},
-		"the requester": {desk.PersonActor("rita", desk.AuthHardware), map[string]string{"*": "excluded", "withdraw": "", "escape": "", "answer_back": "", "comment": "", "view": "", "release": "not_claimed"}},
-		"the author":    {desk.PersonActor("arno", desk.AuthHardware), map[string]string{"*": "excluded", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "release": "not_claimed"}},
+		"a stranger":    {desk.PersonActor("eve", desk.AuthHardware), map[string]string{"*": "not_member", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
+		"the requester": {desk.PersonActor("rita", desk.AuthHardware), map[string]string{"*": "excluded", "withdraw": "", "escape": "", "answer_back": "", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
+		"the author":    {desk.PersonActor("arno", desk.AuthHardware), map[string]string{"*": "excluded", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
 		"an agent":      {robot, map[string]string{"*": "not_human", "withdraw": "not_yours", "answer_back": "", "comment": ""}},
-		"the system":    {desk.SystemActor("executor"), map[string]string{"*": "not_human", "withdraw": "", "answer_back": "", "comment": ""}},
+		"the system":    {desk.SystemActor("executor"), map[string]string{"*": "not_human", "withdraw": "", "answer_back": "", "comment": "", "undo": "nothing_to_undo"}},
 	} {
 		for row := range allCommands(open(t, actionSpec())) {
 			if row == "tick" || row == "delivered" || row == "notice_failed" || row == "outage" {

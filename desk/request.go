@@ -55,6 +55,8 @@ type Request struct {
 	DefaultAnswer json.RawMessage `json:"default_answer,omitempty"`
 
 	VoteProgress VoteProgress `json:"progress"`
+	// Pending is set while a decision waits for the end of its undo window.
+	Pending *PendingDecision `json:"pending,omitempty"`
 	// Log has the latest events, oldest first.
 	Log      []Event   `json:"log,omitempty"`
 	Decision *Decision `json:"final,omitempty"`

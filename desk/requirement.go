@@ -31,6 +31,9 @@ type Requirement struct {
 	OnEscalate OnEscalate `json:"on_escalate,omitempty"`
 	// EditReasons are reason codes: an edit must give one of them. Empty means that it needs none.
 	EditReasons []string `json:"edit_reasons,omitempty"`
+	// Undo is how long a decision is pending: until then the voter can withdraw it. 0 makes a
+	// decision effective at once; the maximum is [MaxUndo].
+	Undo Duration `json:"undo,omitempty"`
 	// VisibleTo lists audiences: a person who sees the request belongs to each of them. An audience
 	// lists group:, user: or role: and a name, or [PrincipalRequester]. Empty means everyone in the
 	// account.
@@ -261,6 +264,9 @@ func (q Requirement) Check() error {
 	if q.Denials < 0 || q.Denials > maxCount {
 		bad("denials %d is not between 1 and %d", q.Denials, maxCount)
 	}
+	if q.Undo < 0 || q.Undo > MaxUndo {
+		bad("undo %s is not between 0 and %s", q.Undo, MaxUndo)
+	}
 	if q.Deadline < 0 {
 		bad("deadline %s is negative", q.Deadline)
 	}
@@ -299,6 +305,7 @@ func (q Requirement) Merge(other Requirement) Requirement {
 		q.OnEscalate = other.OnEscalate
 	}
 	q.EditReasons = union(q.EditReasons, other.EditReasons)
+	q.Undo = max(q.Undo, other.Undo)
 	q.VisibleTo = mergeAudiences(q.VisibleTo, other.VisibleTo)
 	q.Sensitive = union(q.Sensitive, other.Sensitive)
 	if other.Deadline > 0 && (q.Deadline == 0 || other.Deadline < q.Deadline) {

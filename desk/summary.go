@@ -13,6 +13,9 @@ func (r Request) Summary(now time.Time) string {
 	if r.Decision != nil {
 		return r.Decision.String()
 	}
+	if r.Pending != nil {
+		return r.Pending.String()
+	}
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if !r.Snoozed.IsZero() && now.Before(r.Snoozed) {
@@ -82,8 +85,11 @@ func CheckEligible(r Request, person string, directory Directory) error {
 
 // AllowedVerbs returns the verbs of a request that a person may use. The last editor may not
 // approve, but may reject or edit again. If the person may not decide at all, the error is that of
-// [CheckEligible].
+// [CheckEligible], or [ErrDecisionPending].
 func AllowedVerbs(r Request, person string, directory Directory) ([]Verb, error) {
+	if r.Pending != nil {
+		return nil, ErrDecisionPending
+	}
 	err := CheckEligible(r, person, directory)
 	if !r.canExtend() {
 		r.Requirement.Verbs = slices.DeleteFunc(slices.Clone(r.Requirement.Verbs), func(v Verb) bool { return v == VerbExtend })

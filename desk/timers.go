@@ -9,6 +9,12 @@ import (
 )
 
 func (Tick) apply(d *update) error {
+	if p := d.r.Pending; p != nil {
+		if d.now.Before(p.EffectiveAt) {
+			return nil
+		}
+		return d.applyPending()
+	}
 	if !d.now.Before(d.r.Deadline) {
 		d.conclude(d.timeoutDecision())
 		return nil
@@ -273,6 +279,9 @@ func (d *update) canEscalateTo(step int) bool {
 func (d *update) nextDue() time.Time {
 	if d.r.State != StateOpen {
 		return time.Time{}
+	}
+	if d.r.Pending != nil { // no reminders: it is as good as decided
+		return d.r.Pending.EffectiveAt
 	}
 	next := earliest(d.r.Deadline, d.r.Snoozed, d.overdueAt())
 	for i, s := range d.r.Route.Steps {

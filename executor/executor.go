@@ -235,7 +235,7 @@ func (e *Executor) StartWorkers() {
 		e.background.Tasks.Go(e.worker.WorkLoop)
 	}
 	e.background.Tasks.Go(e.expiry.ExpireLoop)
-	e.background.Tasks.Go(e.requests.RouteLoop)
+	e.background.Tasks.Go(func() { e.requests.RouteLoop(e.decidePending) })
 	e.background.Tasks.Go(e.outbox.RunMessageLoop)
 	e.background.Tasks.Go(e.keyLoop)
 	if e.config.Desk.Notify != nil {

@@ -100,7 +100,8 @@ func (e *Executor) Start(ctx context.Context, request StartRequest) (fermata.Out
 // Decide records answers to open requests of a run and returns the outcome of the execution that
 // applies them. If others have to agree first, the answers are votes, and the outcome is the one
 // the run has now. If the execution takes too long Decide returns a [*PendingError]; the decision
-// is recorded then. A decision that cannot be accepted is a [*RefusedError], an answer that does
+// is recorded then. With an undo window it returns one with the time at which the decision takes
+// effect. A decision that cannot be accepted is a [*RefusedError], an answer that does
 // not fit its request a [*fermata.AnswerError]. After an error of any other package it is unknown
 // whether the decision was recorded. Repeat the request: it counts once.
 func (e *Executor) Decide(ctx context.Context, request DecideRequest) (fermata.Outcome, error) {
@@ -129,6 +130,11 @@ func (e *Executor) decide(ctx context.Context, request DecideRequest) (fermata.O
 		if before, ok := errors.AsType[*decide.VoteCountedError](err); ok {
 			run.ID = before.Run
 		}
+		if pending, err := e.decider.PendingOf(ctx, snapshot, request); err != nil {
+			return nil, err
+		} else if pending != nil {
+			return nil, &PendingError{Run: run.ID, StateKey: run.StateKey, EffectiveAt: pending.EffectiveAt}
+		}
 		return e.waiter.LastOutcome(ctx, run)
 	case errors.Is(err, store.ErrResumeIDReused):
 		return nil, ErrResumeIDReused
@@ -145,6 +151,15 @@ func (e *Executor) decide(ctx context.Context, request DecideRequest) (fermata.O
 		Account: request.Account, Run: receipt.Run, StateKey: run.StateKey, Actor: request.Actor, ResumeID: request.ResumeID, Wait: request.Wait,
 		Execution: e.worker.ExecuteAfterDecision(ctx, run, request.ResumeID, request.Actor, receipt, known),
 	})
+}
+
+// decidePending makes a pending decision effective and has the run continue.
+func (e *Executor) decidePending(ctx context.Context, account, id string) error {
+	err := e.decider.RecordPending(ctx, account, id)
+	if err == nil {
+		e.worker.WakeWorker()
+	}
+	return err
 }
 
 // CheckInput returns nil, or a [*provider.InputError] if the input of a start is invalid: the run

@@ -39,6 +39,7 @@ func RequirementWeakenings(before, after *Requirement) []string {
 	add(len(before.EditReasons) > 0 && len(after.EditReasons) == 0, "an edit needs no reason code any more")
 	add(after.MinAuth.requiredLevel() < before.MinAuth.requiredLevel(), "min_auth down from %s to %s", orNone(string(before.MinAuth)), orNone(string(after.MinAuth)))
 	add(after.RememberMax > before.RememberMax, "remember_max up from %s to %s", before.RememberMax, after.RememberMax)
+	add(after.Undo < before.Undo, "undo down from %s to %s", before.Undo, after.Undo)
 	add(after.DenyCount > before.DenyCount, "deny_count up from %d to %d", before.DenyCount, after.DenyCount)
 	for _, who := range subtract(before.Exclude, after.Exclude) {
 		add(true, "%s is no longer excluded", who)

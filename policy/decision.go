@@ -177,6 +177,9 @@ func (r *Requirement) explain(b *strings.Builder) {
 			fmt.Fprintf(b, "  %s %s\n", list.say, strings.Join(list.words, ", "))
 		}
 	}
+	if r.Undo > 0 {
+		fmt.Fprintf(b, "  takes effect %s after the last vote, which can be withdrawn until then\n", r.Undo)
+	}
 	if r.RememberMax > 0 {
 		fmt.Fprintf(b, "  can be remembered for %s\n", r.RememberMax)
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
@@ -34,6 +35,7 @@ const (
 	maxCount  = 50
 	maxStage  = maxGroups - 1
 	maxCodes  = 50
+	maxUndo   = Duration(10 * time.Minute)
 )
 
 var principalKinds = []string{"group", "user", "role", "oncall"}

@@ -93,6 +93,8 @@ func TestLoad_Mistakes(t *testing.T) {
 		"deadline below zero":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: -1h}}\n", `the duration is negative`},
 		"approved by waiting":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_timeout: approve}}\n", `on_timeout: approve is not possible: waiting never approves anything`},
 		"denied by waiting":            {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_timeout: deny}}\n", `Use on_timeout: reject`},
+		"undo too long":                {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, undo: 11m}}\n", `undo 11m is more than 10m`},
+		"undo in words":                {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, undo: soon}}\n", `"undo": invalid duration "soon"`},
 		"min_auth unknown":             {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, min_auth: mfa}}\n", `"min_auth" cannot be "mfa"; `},
 		"duty unknown":                 {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, separation_of_duties: [requestor]}}\n", `did you mean "requester"?`},
 		"no pointer":                   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, editable: [sql]}}\n", `"sql" is not a JSON pointer; use "/sql"`},

@@ -46,6 +46,8 @@ func TestMerge_TakesStrictestParts(t *testing.T) {
 		"one says nothing editable": {base + `, editable: [/a]`, base, func(*policy.Requirement) {}},
 		"shorter remember_max":      {base + `, remember_max: 8h`, base + `, remember_max: 1h`, func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) }},
 		"never remember":            {base + `, remember_max: 8h`, base, func(*policy.Requirement) {}},
+		"longer undo":               {base + `, undo: 30s`, base + `, undo: 1m`, func(r *policy.Requirement) { r.Undo = policy.Duration(time.Minute) }},
+		"undo in one":               {base + `, undo: 30s`, base, func(r *policy.Requirement) { r.Undo = policy.Duration(30 * time.Second) }},
 		"fewer denials":             {base + `, deny_count: 3`, base + `, deny_count: 2`, func(r *policy.Requirement) { r.DenyCount = 2 }},
 		"all routes":                {base + `, route: r1`, base + `, route: r2`, func(r *policy.Requirement) { r.Routes = []string{"r1", "r2"} }},
 		"widened to whom both let": {
@@ -186,7 +188,7 @@ func TestWeakenings_ListsEveryDifference(t *testing.T) {
 	strict := func() *policy.Requirement {
 		return &policy.Requirement{
 			Groups: []policy.Group{{From: []string{"group:x"}, Count: 2, Widen: []string{"group:m"}}, {From: []string{"user:ann"}, Count: 1, Stage: 1}}, Verbs: []string{"approve", "reject", "ask"}, Exclude: []string{"requester"}, Deadline: policy.Duration(time.Hour), OnTimeout: policy.Expire,
-			MinAuth: policy.AuthSSO, Editable: []string{"/a"}, RememberMax: 0, DenyCount: 1, EditReasons: []string{"typo"}, VisibleTo: [][]string{{"group:x", "requester"}}, Sensitive: []string{"/iban"},
+			MinAuth: policy.AuthSSO, Editable: []string{"/a"}, RememberMax: 0, Undo: policy.Duration(time.Minute), DenyCount: 1, EditReasons: []string{"typo"}, VisibleTo: [][]string{{"group:x", "requester"}}, Sensitive: []string{"/iban"},
 		}
 	}
 	for want, change := range map[string]func(*policy.Requirement){
@@ -210,6 +212,7 @@ func TestWeakenings_ListsEveryDifference(t *testing.T) {
 		"on_timeout changes from expire to escalate":          func(r *policy.Requirement) { r.OnTimeout = policy.Escalate },
 		"min_auth down from sso to none":                      func(r *policy.Requirement) { r.MinAuth = "" },
 		"remember_max up from 0s to 1h":                       func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) },
+		"undo down from 1m to 30s":                            func(r *policy.Requirement) { r.Undo /= 2 },
 		"deny_count up from 1 to 2":                           func(r *policy.Requirement) { r.DenyCount = 2 },
 		"requester is no longer excluded":                     func(r *policy.Requirement) { r.Exclude = nil },
 		"an edit needs no reason code any more":               func(r *policy.Requirement) { r.EditReasons = nil },

@@ -205,7 +205,7 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	if base != nil {
 		req = base.clone()
 	}
-	fields := node.Map("groups", "separation_of_duties", "deadline", "on_timeout", "on_escalate", "route", "min_auth", "editable", "edit_reasons", "visible_to", "sensitive", "remember_max", "deny_count", "verbs")
+	fields := node.Map("groups", "separation_of_duties", "deadline", "on_timeout", "on_escalate", "route", "min_auth", "editable", "edit_reasons", "visible_to", "sensitive", "remember_max", "undo", "deny_count", "verbs")
 	has := func(name string) bool { return !fields[name].Missing() }
 	if has("groups") {
 		req.Groups = r.parseGroups(fields["groups"])
@@ -242,6 +242,12 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	}
 	if has("remember_max") {
 		req.RememberMax = Duration(fields["remember_max"].Duration())
+	}
+	if has("undo") {
+		req.Undo = Duration(fields["undo"].Duration())
+		if req.Undo > maxUndo {
+			fields["undo"].Reportf("undo %s is more than %s", req.Undo, maxUndo)
+		}
 	}
 	if has("deny_count") {
 		req.DenyCount = int(fields["deny_count"].Int(1))

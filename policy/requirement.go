@@ -36,6 +36,9 @@ type Requirement struct {
 	Sensitive []string `json:"sensitive,omitempty"`
 	// RememberMax is how long an approval can be remembered as a grant. Zero means never.
 	RememberMax Duration `json:"rememberMax"`
+	// Undo is how long the last vote can be withdrawn before its decision takes effect. Zero means
+	// that a decision takes effect at once.
+	Undo Duration `json:"undo,omitempty"`
 	// DenyCount is the number of rejections that close the request.
 	DenyCount int `json:"denyCount"`
 	// Verbs are the allowed verbs. Empty means all.
@@ -163,6 +166,7 @@ func merge(a, b *Requirement) *Requirement {
 	}
 	m.Editable = intersectPointers(a.Editable, b.Editable)
 	m.RememberMax = min(a.RememberMax, b.RememberMax)
+	m.Undo = max(a.Undo, b.Undo)
 	m.DenyCount = min(a.DenyCount, b.DenyCount)
 	m.EditReasons = union(a.EditReasons, b.EditReasons)
 	m.VisibleTo = addAudiences(m.VisibleTo, b.VisibleTo)

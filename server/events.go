@@ -115,8 +115,12 @@ func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, la
 	first := request
 	first.Wait = -1
 	outcome, err := s.config.Executor.Run(ctx, first)
+	var undo *executor.PendingError
 	if pending, ok := errors.AsType[*executor.PendingError](err); ok {
 		t.run = pending.Run
+		if !pending.EffectiveAt.IsZero() { // nothing happens before that
+			undo = pending
+		}
 	} else if err != nil {
 		stop()
 		return nil, startProblem(request, err)
@@ -135,6 +139,10 @@ func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, la
 		s.stream(hctx, func(ctx context.Context, out *stream.Writer) {
 			defer stop()
 			if t.out = out; out.Event("", api.EventRun, api.Pending{RunID: t.run, StateKey: t.stateKey}) == nil {
+				if undo != nil {
+					_ = t.finish(ctx, chatResult{err: undo}) // a disconnected client sends the request again
+					return
+				}
 				t.chat(ctx, request, outcome)
 			}
 		})

@@ -42,7 +42,7 @@ func (s *Server) startOrResume(ctx context.Context, request executor.RunRequest)
 // the run waits only for requests that the caller may not see.
 func (s *Server) toOutput(ctx context.Context, outcome fermata.Outcome, err error) (*outcomeOutput, error) {
 	if pending, ok := errors.AsType[*executor.PendingError](err); ok {
-		return acceptedOutput(pending.Run, pending.StateKey), nil
+		return pendingOutput(*pending), nil
 	}
 	if err == nil {
 		shown, failure := s.shownOutcome(ctx, principalOf(ctx), outcome)
@@ -58,8 +58,20 @@ func (s *Server) toOutput(ctx context.Context, outcome fermata.Outcome, err erro
 }
 
 func acceptedOutput(run, stateKey string) *outcomeOutput {
-	location := api.Prefix + "/runs/" + url.PathEscape(stateKey)
-	return newOutcomeOutput(http.StatusAccepted, location, Outcome{Pending: &api.Pending{RunID: run, StateKey: stateKey}})
+	return pendingOutput(executor.PendingError{Run: run, StateKey: stateKey})
+}
+
+func pendingOutput(pending executor.PendingError) *outcomeOutput {
+	location := api.Prefix + "/runs/" + url.PathEscape(pending.StateKey)
+	return newOutcomeOutput(http.StatusAccepted, location, Outcome{Pending: pendingOf(pending)})
+}
+
+func pendingOf(pending executor.PendingError) *api.Pending {
+	p := &api.Pending{RunID: pending.Run, StateKey: pending.StateKey}
+	if !pending.EffectiveAt.IsZero() {
+		p.EffectiveAt = &pending.EffectiveAt
+	}
+	return p
 }
 
 func newOutcomeOutput(status int, location string, outcome Outcome) *outcomeOutput {
@@ -183,7 +195,10 @@ func outcomeSchema(r huma.Registry) *huma.Schema {
 			}},
 		}),
 		object("error", []string{"runId", "error"}, map[string]*huma.Schema{"error": str, "message": str}),
-		object(api.StatusPending, []string{"stateKey"}, map[string]*huma.Schema{"stateKey": str}),
+		object(api.StatusPending, []string{"stateKey"}, map[string]*huma.Schema{
+			"stateKey":    str,
+			"effectiveAt": {Type: "string", Format: "date-time", Description: "The end of the undo window of a decision: it takes effect then, and can be withdrawn until then."},
+		}),
 	}}
 }
 

@@ -49,6 +49,9 @@ func (s *Server) activityOf(doc desk.Request, me authn.Principal) *api.Activity 
 	if !doc.Snoozed.IsZero() {
 		activity.SnoozedUntil = &doc.Snoozed
 	}
+	if p := doc.Pending; p != nil {
+		activity.Pending = &api.PendingDecision{Stamp: api.Stamp{By: p.By, At: p.At}, Outcome: string(p.Outcome), EffectiveAt: p.EffectiveAt}
+	}
 	if e := doc.Edit; e != nil {
 		activity.Edit = &api.Edit{Stamp: api.Stamp{By: e.By, At: e.At}, Args: e.Args, Fields: e.Fields}
 	}
@@ -158,6 +161,7 @@ var requestActions = []struct {
 	}},
 	{"claim", "Claim the request", []authn.Role{authn.RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Claim{From: f} }},
 	{"release", "Release the claim", []authn.Role{authn.RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Release{From: f} }},
+	{"undo", "Withdraw your vote within its undo window", []authn.Role{authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Undo{From: f, Reason: b.Text} }},
 	{"comment", "Add a comment", []authn.Role{authn.RoleAgent, authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Comment{From: f, Text: b.Text} }},
 	{"clarify", "Ask the requester for clarification; the request stays open", []authn.Role{authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
 		return desk.AskClarification{From: f, Question: b.Text}

@@ -194,7 +194,7 @@ func (t *runStream) finish(ctx context.Context, end chatResult) error {
 			return nil
 		default:
 		}
-		return t.out.Event("", api.EventOutcome, Outcome{Pending: &api.Pending{RunID: pending.Run, StateKey: pending.StateKey}})
+		return t.out.Event("", api.EventOutcome, Outcome{Pending: pendingOf(*pending)})
 	}
 	outcome, err := t.shownOutcome(ctx, t.me, end.outcome)
 	if err = errors.Join(end.err, err); err != nil {

@@ -43,6 +43,8 @@ type actionForm struct {
 	Error   string
 	// Changed reports that the request has changed since the form was made.
 	Changed bool
+	// Held reports that the decision waits for the end of its undo window.
+	Held bool
 }
 
 // action is something that people do with a request.
@@ -79,6 +81,9 @@ var menu = []action{
 	{"release", "", func(m *requestModel, v *visit) bool {
 		return m.Activity != nil && m.Activity.Claim != nil && m.Activity.Claim.By == v.Me.Principal
 	}, act(client.ActionRelease)},
+	{"undo", "", func(m *requestModel, v *visit) bool {
+		return m.Activity != nil && m.Activity.Pending != nil && m.Activity.Pending.By == v.Me.Principal
+	}, act(client.ActionUndo)},
 	{"delegate", "", verb("delegate"), act(client.ActionDelegate)},
 	{"snooze", "", verb("snooze"), act(client.ActionSnooze)},
 	{"extend", "", verb("extend"), act(client.ActionExtend)},
@@ -162,12 +167,23 @@ func (f *actionForm) build() {
 	case f.Act == "edit":
 		f.root = schemaform.New(nil, f.Data)
 	case f.Act == "approve" || f.Act == "remember":
-		for _, a := range f.Args {
-			if a.Flags > 0 || a.Masked {
-				f.Confirm = append(f.Confirm, a)
-			}
+		f.Confirm = unusual(f.Args)
+	}
+}
+
+// unusual returns the arguments that an approver must confirm one by one.
+func unusual(args []Arg) []Arg {
+	return slices.DeleteFunc(slices.Clone(args), func(a Arg) bool { return a.Flags == 0 && !a.Masked })
+}
+
+// unconfirmed returns the pointers of the arguments that were not confirmed.
+func (f *actionForm) unconfirmed() (pointers []string) {
+	for _, a := range f.Confirm {
+		if !f.Confirmed[a.Pointer] {
+			pointers = append(pointers, cmp.Or(a.Pointer, "/"))
 		}
 	}
+	return pointers
 }
 
 // preset selects the value of a button of the request page, such as /action="approve".
@@ -199,11 +215,14 @@ func (s *Site) takeAction(v *visit) (response, error) {
 		f.Changed = true
 		return f.page(v, http.StatusConflict), nil
 	}
-	for _, arg := range f.Confirm {
-		if !f.Confirmed[arg.Pointer] {
-			f.Error = v.t("action.unconfirmed")
-			return f.page(v, http.StatusUnprocessableEntity), nil
+	if f.Act == "edit" && f.Approval != nil {
+		if value, err := f.value(); err == nil {
+			f.Confirm = unusual(argsOf(value, nil, nil))
 		}
+	}
+	if missing := f.unconfirmed(); len(missing) > 0 {
+		f.Error = v.t("action.unconfirmed", strings.Join(missing, ", "))
+		return f.page(v, http.StatusUnprocessableEntity), nil
 	}
 	note, err := a.do(s, v, f)
 	if err == nil {
@@ -232,7 +251,7 @@ func (f *actionForm) refused(v *visit, err error) (response, error) {
 
 // back returns the page after the action.
 func (f *actionForm) back() string {
-	if f.FromInbox && slices.ContainsFunc(decisions[:5], func(a action) bool { return a.name == f.Act }) {
+	if f.FromInbox && !f.Held && slices.ContainsFunc(decisions[:5], func(a action) bool { return a.name == f.Act }) {
 		return "/inbox"
 	}
 	if f.FromInbox {

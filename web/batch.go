@@ -258,6 +258,9 @@ func (s *Site) decideItem(v *visit, d *batchData, id, shown, key string, answer 
 	case isOutlier:
 		result.Problem = v.t("batch.outlieralone")
 		return result, nil
+	case v.FormValue(opName) != "reject" && len(unusual(m.Args)) > 0:
+		result.Problem = v.t("batch.unusualalone")
+		return result, nil
 	}
 	if err := s.decide(v, &actionForm{requestModel: m, Key: key + "-" + id}, answer); err != nil {
 		p := problemOf(err)

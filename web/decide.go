@@ -22,7 +22,11 @@ func decideWith(answer func(f *actionForm) (json.RawMessage, error)) func(*Site,
 		if err != nil {
 			return "", err
 		}
-		return "note." + f.Act, s.decide(v, f, said)
+		err = s.decide(v, f, said)
+		if f.Held {
+			return "note.held", err
+		}
+		return "note." + f.Act, err
 	}
 }
 
@@ -31,7 +35,8 @@ func (s *Site) decide(v *visit, f *actionForm, answer json.RawMessage) error {
 		return err
 	}
 	_, err := v.api.DecideWithin(v.ctx(), f.ID, api.Decide{ResumeID: f.Key, Answer: answer, Shown: f.Shown, Rendering: f.rendering().Hash}, outcomeWait)
-	if errors.Is(err, client.ErrPending) {
+	if pending, ok := errors.AsType[*client.PendingError](err); ok {
+		f.Held = pending.EffectiveAt != nil
 		return nil
 	}
 	return err

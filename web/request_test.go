@@ -72,13 +72,30 @@ func TestRequest_FlaggedValueMustBeConfirmed(t *testing.T) {
 	b := s.SignIn("ann")
 	form := b.Get("/requests/" + id + "/approve")
 	want(t, form, http.StatusOK, `name="confirm" value="/note"`)
-	want(t, b.Post("/requests/"+id+"/approve", hidden(form)...), http.StatusUnprocessableEntity, "Confirm each flagged value")
+	want(t, b.Post("/requests/"+id+"/approve", hidden(form)...), http.StatusUnprocessableEntity, "Confirm each flagged value first: /note.", `name="confirm" value="/note"`)
+	want(t, b.Post("/requests/"+id+"/approve", hidden(form, "confirm", "/amount")...), http.StatusUnprocessableEntity, "first: /note.")
 	if len(p.all()) != 0 {
 		t.Fatal("it ran without the confirmation")
 	}
 	want(t, b.Follow(b.Post("/requests/"+id+"/approve", hidden(form, "confirm", "/note")...)), http.StatusOK, "Approved")
 	if len(p.all()) != 1 {
 		t.Error("it did not run")
+	}
+}
+
+// The flags come from the arguments that the server has, whatever the form says.
+func TestRequest_RawPostWithoutConfirmationIsRefused(t *testing.T) {
+	s, p := openRefunds(t)
+	id := ask(t, s, "inproc:refund", "r1", `{"order":17,"payment":1,"amount":"1\u200b","note":"a\u202eb"}`)
+	b := s.SignIn("ann")
+	want(t, b.Post("/requests/"+id+"/approve", "idempotency_key", "k"), http.StatusUnprocessableEntity, "first: /amount, /note.")
+	want(t, b.Post("/requests/"+id+"/edit", "idempotency_key", "k", "mode", "json", "raw", `{"order":18,"payment":1,"amount":"1","note":"a\u202eb"}`), http.StatusUnprocessableEntity, "first: /note.", `name="confirm" value="/note"`)
+	if len(p.all()) != 0 {
+		t.Fatal("it ran without the confirmation")
+	}
+	want(t, b.Follow(b.Post("/requests/"+id+"/edit", "idempotency_key", "k", "mode", "json", "raw", `{"order":18,"payment":1,"amount":"1","note":"a\u202eb"}`, "confirm", "/note")), http.StatusOK, "Approved")
+	if got := p.all(); len(got) != 1 || got[0].Order != 18 {
+		t.Errorf("%+v", got)
 	}
 }
 

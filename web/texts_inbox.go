@@ -35,6 +35,7 @@ var inboxTexts = translation{
 	"batch.outliersleft.one":   "%d outlier waits for its own decision.",
 	"batch.outliersleft.other": "%d outliers wait for their own decisions.",
 	"batch.outlieralone":       "An outlier needs its own decision.",
+	"batch.unusualalone":       "It has unusual values. Confirm them on its own page.",
 	"batch.reason":             "Reason, if you reject",
 	"batch.each":               "Each selected request gets its own decision, digest and audit record.",
 	"batch.approve":            "Approve the selected",

@@ -26,6 +26,7 @@ const (
 	verbComment
 	verbClaim
 	verbRelease
+	verbUndo
 	verbDelegate
 	verbSnooze
 )
@@ -43,6 +44,7 @@ var verbs = [...]struct{ key, label, title, done string }{
 	verbComment:       {"c", "comment", "Comment", "Commented"},
 	verbClaim:         {"m", "claim", "Claim", "Claimed"},
 	verbRelease:       {"m", "release", "Release", "Released"},
+	verbUndo:          {"w", "undo", "Undo", "Withdrew your vote"},
 	verbDelegate:      {"d", "delegate", "Delegate", "Delegated"},
 	verbSnooze:        {"s", "snooze", "Snooze", "Snoozed"},
 }

@@ -25,6 +25,7 @@ var acts = []struct {
 	{verbComment, client.ActionComment, "", `{"properties":{"text":{"type":"string","title":"comment"}},"required":["text"]}`, "The comment was added."},
 	{verbClaim, client.ActionClaim, "claim", "", "Others see that you are working on it."},
 	{verbRelease, client.ActionRelease, "", "", "It is no longer claimed."},
+	{verbUndo, client.ActionUndo, "", "", "The decision has no effect."},
 	{verbDelegate, client.ActionDelegate, "delegate", `{"properties":{"to":{"type":"string","title":"to","description":"The name of another eligible approver."},"text":{"type":"string","title":"reason"}},"required":["to"]}`, "The delegate was notified."},
 	{verbSnooze, client.ActionSnooze, "snooze", `{"properties":{"until":{"type":"string","title":"until","description":"A duration, such as 30m, 4h or 2d, or a time, such as 2026-11-16T09:00:00Z. The deadline does not change."}},"required":["until"]}`, "Reminders are paused."},
 	{verbEscalate, client.ActionEscalate, "escalate", `{"properties":{"text":{"type":"string","title":"reason"}},"required":["text"]}`, "The next step of its route was run."},
@@ -43,6 +44,8 @@ func actActions(r api.Request, me string) (available []action) {
 			allowed = allowed && !mine
 		case verbRelease:
 			allowed = mine
+		case verbUndo:
+			allowed = activity.Pending != nil && activity.Pending.By == me && me != ""
 		default:
 		}
 		if allowed {

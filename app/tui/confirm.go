@@ -232,6 +232,9 @@ func (m *model) handleSent(result sendResult) tea.Cmd {
 			r = *result.r
 		}
 		text, closed := outcomeText(result.outcome, r, c.action.verb)
+		if pending, ok := errors.AsType[*client.PendingError](result.err); ok && pending.EffectiveAt != nil {
+			text, closed = "It takes effect "+clockOf(*pending.EffectiveAt, m.now)+". Until then you can undo it in the request.", false
+		}
 		m.notice = notice{text: verbs[c.action.verb].done + ". " + text}
 		if closed {
 			m.list.markClosed(c.d.r.ID, m.now)

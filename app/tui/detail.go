@@ -229,6 +229,8 @@ func (d *detailScreen) warning() string {
 	switch {
 	case d.frozen != "":
 		return d.frozen + " You cannot decide this version."
+	case d.r.State == statePending && d.r.Activity != nil && d.r.Activity.Pending != nil:
+		return "A decision is pending: " + d.r.Activity.Summary + "."
 	case d.r.State == statePending && d.r.Activity != nil && d.r.Activity.IneligibleReason != "":
 		return "You are not an eligible approver: " + d.r.Activity.IneligibleReason + "."
 	}

@@ -20,7 +20,7 @@ var refusalReasons = []struct {
 	{desk.ErrInvalidConditions, audit.RefusedConditions},
 	{desk.ErrForgedIdentity, audit.RefusedIdentity}, {desk.ErrInvalidValue, audit.RefusedBadAnswer}, {desk.ErrInvalidText, audit.RefusedBadAnswer},
 	{desk.ErrClaimed, audit.RefusedNotPossible}, {desk.ErrNotClaimed, audit.RefusedNotPossible}, {desk.ErrNoClarification, audit.RefusedNotPossible},
-	{desk.ErrNoStep, audit.RefusedNotPossible}, {desk.ErrInvalidTime, audit.RefusedNotPossible}, {grant.ErrNotRememberable, audit.RefusedByPolicy},
+	{desk.ErrNoStep, audit.RefusedNotPossible}, {desk.ErrDecisionPending, audit.RefusedNotPossible}, {desk.ErrNothingToUndo, audit.RefusedNotPossible}, {desk.ErrInvalidTime, audit.RefusedNotPossible}, {grant.ErrNotRememberable, audit.RefusedByPolicy},
 }
 
 // AuditRefusal returns the reason for an error of package desk, or of a grant, as the audit log has

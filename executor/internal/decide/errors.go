@@ -33,7 +33,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 func deskErrorByCode(code string) error {
 	for _, err := range []error{
 		desk.ErrNotMember, desk.ErrExcluded, desk.ErrWeakAuth, desk.ErrEarlierStage, desk.ErrNotAllowed, desk.ErrNotPermitted, desk.ErrNotHuman, desk.ErrChanged, desk.ErrDenied, desk.ErrTooMany,
-		desk.ErrForgedIdentity,
+		desk.ErrForgedIdentity, desk.ErrDecisionPending,
 	} {
 		if desk.Code(err) == code {
 			return err

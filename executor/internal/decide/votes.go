@@ -149,7 +149,7 @@ func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request
 		if approvals > w.approvals() {
 			approvedHere = []string{request.Actor}
 		}
-		if err := dc.applySubmission(ctx, session, request, w, known, approvedHere, decision); err != nil {
+		if err := dc.applySubmission(ctx, session, request, w.toAct(request), w, known, approvedHere, decision); err != nil {
 			return err
 		}
 	}
@@ -163,9 +163,10 @@ func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request
 	return nil
 }
 
-// applySubmission applies one answer to its request. approvedHere are the actors who approve
-// something else of the run in the same decision.
-func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session, request Request, w *submission, known *docs.Request, approvedHere []string, decision *store.Decision) error {
+// applySubmission applies one answer to its request: with act, which is that of the answer, or the
+// tick that ends its undo window. approvedHere are the actors who approve something else of the run
+// in the same decision.
+func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session, request Request, act desk.Command, w *submission, known *docs.Request, approvedHere []string, decision *store.Decision) error {
 	tx := session.Tx
 	env := dc.requests.DeskEnv(tx.Now)
 	chargeKey, edit := "", func() *govern.Evaluation { return nil }
@@ -187,7 +188,7 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 	if env.PriorApprovers, err = dc.lockPriorApprovers(ctx, session, known, approvedHere, w.decision != nil && w.decision.Args != nil); err != nil {
 		return err
 	}
-	change, err := desk.Apply(known.Request, w.toAct(request), env)
+	change, err := desk.Apply(known.Request, act, env)
 	if _, over := errors.AsType[*desk.ClosedError](err); over {
 		// The store says how it ended, and remembers that for the resume id. If the store finds it
 		// open, ErrStale makes us look again.
@@ -228,7 +229,7 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 
 // checkEditedHold checks that the rules that asked allow the edits of a held state.
 func (dc *Decider) checkEditedHold(request Request, w *submission, asked desk.Request) error {
-	if w.returned != nil || w.interrupt.Kind != docs.HoldKind || asked.Subject.Policy == "" || string(w.value) == "null" {
+	if w.value == nil || w.returned != nil || w.interrupt.Kind != docs.HoldKind || asked.Subject.Policy == "" || string(w.value) == "null" {
 		return nil
 	}
 	shown, err := dc.store.Data(w.interrupt)
@@ -293,9 +294,9 @@ func (w submission) toAct(request Request) desk.Command {
 		}
 		return act
 	case w.decision.Args != nil:
-		return desk.ApproveEdited{From: from, Args: w.decision.Args, Codes: w.decision.Codes, Conditions: w.decision.Conditions}
+		return desk.ApproveEdited{From: from, Args: w.decision.Args, Codes: w.decision.Codes, Conditions: w.decision.Conditions, Reason: w.decision.Reason}
 	}
-	return desk.Approve{From: from, Conditions: w.decision.Conditions}
+	return desk.Approve{From: from, Conditions: w.decision.Conditions, Reason: w.decision.Reason}
 }
 
 // toStoreAnswer returns the answer that the run gets when this vote settles its request.

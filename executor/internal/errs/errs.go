@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/store/encrypted"
@@ -54,7 +55,11 @@ var (
 
 // PendingError says that the start or the decision is recorded and being executed. Repeat the
 // request, with the same start or the same resume id, to wait for the outcome.
-type PendingError struct{ Run, StateKey string }
+type PendingError struct {
+	Run, StateKey string
+	// EffectiveAt is set if the decision waits for the end of its undo window.
+	EffectiveAt time.Time
+}
 
 func (e *PendingError) Error() string { return fmt.Sprintf("%v: %q", ErrPending, e.StateKey) }
 

@@ -37,6 +37,9 @@ func (j *Job) expiryWrites(i store.Interrupt, paper *store.Document, now time.Ti
 	}
 	pause := docs.UnreadableDelay
 	known, err := j.docs.DecodeRequest(*paper)
+	if err == nil && known.Pending != nil { // it is decided: the route loop makes that effective
+		return j.postpone(*paper, now.Add(docs.RetryDelay)), false
+	}
 	if err == nil {
 		pause = docs.RetryDelay
 		otherwise, err = j.addExpiry(c, known, now, outages)
@@ -46,12 +49,17 @@ func (j *Job) expiryWrites(i store.Interrupt, paper *store.Document, now time.Ti
 	}
 	if err != nil {
 		j.config.Log.Error("request cannot expire; expiry postponed", "account", i.Account, "request", i.ID, "for", pause, "err", err)
-		change := j.docs.Unchanged(*paper)
-		change.InterruptDeadline = now.Add(pause)
 		//mutate:unreadable-request-does-not-expire
-		return store.Writes{Documents: []store.DocumentChange{change}}, false
+		return j.postpone(*paper, now.Add(pause)), false
 	}
 	return c.Writes, otherwise
+}
+
+// postpone returns the writes that move the deadline of an interrupt and change nothing else.
+func (j *Job) postpone(paper store.Document, until time.Time) store.Writes {
+	change := j.docs.Unchanged(paper)
+	change.InterruptDeadline = until
+	return store.Writes{Documents: []store.DocumentChange{change}}
 }
 
 // addExpiry adds the end of a request whose deadline has passed, or its new deadline after an

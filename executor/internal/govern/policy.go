@@ -253,7 +253,7 @@ func DeskRequirement(need policy.Requirement) desk.Requirement {
 	r := desk.Requirement{
 		Denials: need.DenyCount, Editable: need.Editable, MinAuth: desk.Auth(need.MinAuth), Deadline: desk.Duration(need.Deadline),
 		OnTimeout: desk.OnTimeout(need.OnTimeout), OnEscalate: desk.OnEscalate(need.OnEscalate), EditReasons: need.EditReasons,
-		VisibleTo: need.VisibleTo, Sensitive: need.Sensitive,
+		VisibleTo: need.VisibleTo, Sensitive: need.Sensitive, Undo: desk.Duration(need.Undo),
 	}
 	for _, g := range need.Groups {
 		r.Groups = append(r.Groups, desk.Group{From: g.From, Count: g.Count, Widen: g.Widen, Stage: g.Stage})

@@ -45,7 +45,7 @@ func (s *Service) AddChange(c *txn.Tx, change desk.Change, base int64) error {
 	}
 	paper := store.DocumentChange{Kind: store.RequestDocument, ID: doc.ID, Run: c.Run.ID, BaseRevision: base, Body: body, DueAt: change.NextDue}
 	if doc.State == desk.StateOpen && doc.Deadline.Before(NoDeadline(doc.Created)) {
-		paper.InterruptDeadline = doc.Deadline
+		paper.InterruptDeadline = interruptDeadline(doc)
 	}
 	if err := c.AddIndexed(paper, docs.RequestIndex(c.Run, doc)); err != nil {
 		return err
@@ -66,6 +66,19 @@ func (s *Service) AddChange(c *txn.Tx, change desk.Change, base int64) error {
 		return err
 	}
 	return auditrec.AddAuditLines(c, change)
+}
+
+// pendingGrace is the least time between the end of an undo window and the deadline of the
+// interrupt, so that a decision at the deadline of the request still counts.
+const pendingGrace = time.Hour
+
+// interruptDeadline returns when the store may expire the interrupt of a request. A pending decision
+// does not expire.
+func interruptDeadline(doc desk.Request) time.Time {
+	if doc.Pending != nil && doc.Deadline.Before(doc.Pending.EffectiveAt.Add(pendingGrace)) {
+		return doc.Pending.EffectiveAt.Add(pendingGrace)
+	}
+	return doc.Deadline
 }
 
 // AddChanges adds several changes of a request. Each is based on the one before, so the request is

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -18,15 +19,15 @@ const DuePerPass = 100
 
 // RouteLoop takes the due steps of routes: reminders, pages, escalations. It does not expire
 // requests; package expiry does.
-func (s *Service) RouteLoop() {
+func (s *Service) RouteLoop(decidePending func(ctx context.Context, account, id string) error) {
 	var guard storeclock.Guard
 	for !s.background.IsStopping() {
-		s.background.LogRepeated("the routes of requests", s.runDueSteps(&guard))
+		s.background.LogRepeated("the routes of requests", s.runDueSteps(&guard, decidePending))
 		s.background.Sleep(s.config.Poll)
 	}
 }
 
-func (s *Service) runDueSteps(guard *storeclock.Guard) error {
+func (s *Service) runDueSteps(guard *storeclock.Guard, decidePending func(ctx context.Context, account, id string) error) error {
 	now, err := s.store.Now(s.background.Ctx)
 	if err != nil || !guard.IsTrusted(now) {
 		return err
@@ -36,7 +37,12 @@ func (s *Service) runDueSteps(guard *storeclock.Guard) error {
 	for _, paper := range due {
 		known, failure := s.docs.DecodeRequest(paper)
 		pause := docs.UnreadableDelay
-		if failure == nil && now.Before(known.Deadline) {
+		switch {
+		case failure != nil:
+		case known.Pending != nil:
+			pause = docs.RetryDelay
+			failure = decidePending(s.background.Ctx, paper.Account, paper.ID)
+		case now.Before(known.Deadline):
 			if _, failure = s.tryAct(s.background.Ctx, paper.Account, paper.ID, desk.Tick{}); desk.Code(failure) == "" {
 				// not an error of the request: perhaps the store was away for a moment
 				pause = docs.RetryDelay

@@ -622,6 +622,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/requests/{id}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Withdraw your vote within its undo window */
+        post: operations["undo-request"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/requests/{id}/view": {
         parameters: {
             query?: never;
@@ -854,6 +871,8 @@ export interface components {
             ineligibleReason?: string;
             /** @description The minimum authentication strength of an approver. */
             minAuth?: string;
+            /** @description A decision that takes effect at the end of its undo window. */
+            pending?: components["schemas"]["PendingDecision"];
             /** @description The digest of the policy that requires the approval. */
             policy?: string;
             /** @description Votes so far and votes that are still needed. */
@@ -1339,6 +1358,11 @@ export interface components {
             /** @enum {string} */
             status: "error";
         } | {
+            /**
+             * Format: date-time
+             * @description The end of the undo window of a decision: it takes effect then, and can be withdrawn until then.
+             */
+            effectiveAt?: string;
             runId?: string;
             stateKey: string;
             /** @enum {string} */
@@ -1370,8 +1394,19 @@ export interface components {
             next?: string;
         };
         Pending: {
+            /** Format: date-time */
+            effectiveAt?: string;
             runId?: string;
             stateKey: string;
+        };
+        PendingDecision: {
+            /** Format: date-time */
+            at: string;
+            by: string;
+            /** Format: date-time */
+            effectiveAt: string;
+            /** @enum {string} */
+            outcome: "approve" | "reject" | "answer";
         };
         Percentiles: {
             /** Format: int64 */
@@ -1410,7 +1445,7 @@ export interface components {
              * @description The problem code for programs; see the table of codes.
              * @enum {string}
              */
-            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "invalid_conditions" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
+            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "invalid_conditions" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "decision_pending" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
             /** @description The decision that was recorded first, if there is one. */
             decided?: components["schemas"]["PriorDecision"];
             /** @description An explanation for people. */
@@ -2978,6 +3013,44 @@ export interface operations {
         };
     };
     "snooze-request": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Idempotency key: the same action with the same key is applied once. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RequestAction"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Request"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "undo-request": {
         parameters: {
             query?: never;
             header?: {

@@ -72,8 +72,8 @@ func (s *Service) AddChange(c *txn.Tx, change desk.Change, base int64) error {
 // interrupt, so that a decision at the deadline of the request still counts.
 const pendingGrace = time.Hour
 
-// interruptDeadline returns when the store may expire the interrupt of a request. A pending decision
-// does not expire.
+// interruptDeadline returns when the store may expire the interrupt of a request. A pending
+// decision does not expire.
 func interruptDeadline(doc desk.Request) time.Time {
 	if doc.Pending != nil && doc.Deadline.Before(doc.Pending.EffectiveAt.Add(pendingGrace)) {
 		return doc.Pending.EffectiveAt.Add(pendingGrace)

@@ -233,6 +233,8 @@ type Problem struct {
 	Fields []Field `json:"errors,omitempty" doc:"The invalid parts of the request."`
 	// InterruptID is set with interrupt_id_required.
 	InterruptID string `json:"interruptId,omitempty" doc:"The id of the open interrupt that the answer must name."`
+	// MinAuth is set with stronger_auth_required.
+	MinAuth string `json:"minAuth,omitempty" doc:"The minimum strength of authentication."`
 	// Decided is set with already_decided.
 	Decided *PriorDecision `json:"decided,omitempty" doc:"The decision that was recorded first, if there is one."`
 }

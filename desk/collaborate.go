@@ -193,7 +193,7 @@ func (a Escalate) returnForRedesign(d *update) error {
 		return err
 	}
 	if !a.Actor.Auth.AtLeast(d.r.Requirement.MinAuth) {
-		return d.refuse(ErrWeakAuth, "requires "+string(d.r.Requirement.MinAuth))
+		return d.refuse(&WeakAuthError{d.r.Requirement.MinAuth}, "")
 	}
 	if a.Seen != (Seen{}) {
 		if err := d.checkSeen(); err != nil {

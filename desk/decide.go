@@ -259,7 +259,7 @@ func (d *update) requirementFor(edit Edit) (Requirement, error) {
 		}
 	}
 	if !d.from.Actor.Auth.AtLeast(need.MinAuth) {
-		return need, d.refuse(ErrWeakAuth, "this edit requires "+string(need.MinAuth))
+		return need, d.refuse(&WeakAuthError{need.MinAuth}, "for this edit")
 	}
 	return need, nil
 }

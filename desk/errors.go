@@ -84,6 +84,15 @@ func (e *RefusedError) Error() string {
 // Unwrap returns the reason.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+// WeakAuthError reports which strength of authentication a command needs. It wraps [ErrWeakAuth].
+type WeakAuthError struct{ Need Auth }
+
+// Error names the required strength.
+func (e *WeakAuthError) Error() string { return ErrWeakAuth.Error() + ": requires " + string(e.Need) }
+
+// Unwrap returns [ErrWeakAuth].
+func (e *WeakAuthError) Unwrap() error { return ErrWeakAuth }
+
 // ClosedError reports that a request is closed, and how it ended. It wraps [ErrDecided],
 // [ErrExpired] or [ErrWithdrawn].
 type ClosedError struct {

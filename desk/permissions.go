@@ -139,7 +139,7 @@ func (d *update) checkActor(r permission) error {
 // checkVoter checks the authentication of the voter and what they saw.
 func (d *update) checkVoter() error {
 	if !d.from.Actor.Auth.AtLeast(d.r.Requirement.MinAuth) {
-		return d.refuse(ErrWeakAuth, "requires "+string(d.r.Requirement.MinAuth))
+		return d.refuse(&WeakAuthError{d.r.Requirement.MinAuth}, "")
 	}
 	open, err := d.openStage()
 	if err == nil {

@@ -64,7 +64,7 @@ var errorCodes = []struct {
 	{executor.ErrNoPolicy, "no_policy"},
 	{executor.ErrIsDecision, "bad_request"},
 	{desk.ErrDecided, "already_decided"}, {desk.ErrExpired, "expired"}, {desk.ErrWithdrawn, "superseded"}, {desk.ErrChanged, "digest_mismatch"},
-	{desk.ErrNotHuman, "not_eligible"}, {desk.ErrNotMember, "not_eligible"}, {desk.ErrExcluded, "not_eligible"}, {desk.ErrWeakAuth, "not_eligible"}, {desk.ErrNotPermitted, "not_eligible"},
+	{desk.ErrNotHuman, "not_eligible"}, {desk.ErrNotMember, "not_eligible"}, {desk.ErrExcluded, "not_eligible"}, {desk.ErrNotPermitted, "not_eligible"},
 	{desk.ErrForgedIdentity, "identity_mismatch"},
 	{desk.ErrNotAllowed, "action_not_allowed"}, {desk.ErrClaimed, "action_not_allowed"}, {desk.ErrNotClaimed, "action_not_allowed"}, {desk.ErrNoClarification, "action_not_allowed"},
 	{desk.ErrDecisionPending, "decision_pending"}, {desk.ErrNothingToUndo, "action_not_allowed"},
@@ -80,6 +80,11 @@ func problemOf(err error) *Problem {
 	}
 	if refused, ok := errors.AsType[*desk.RefusedError](err); ok && errors.Is(err, desk.ErrInvalidConditions) {
 		return problem("invalid_conditions", "%s", refused.Detail) // it has no argument values
+	}
+	if weak, ok := errors.AsType[*desk.WeakAuthError](err); ok {
+		p := problem("stronger_auth_required", "sign in with at least %s, and send it again", weak.Need)
+		p.MinAuth = string(weak.Need)
+		return p
 	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		p := problem("bad_answer", "the answer to %s does not match its schema", bad.ID)

@@ -40,7 +40,9 @@ type actionForm struct {
 	Confirmed map[string]bool
 
 	Problem *api.Problem
-	Error   string
+	// StepUp leads to the sign-in page, if the request needs a stronger authentication.
+	StepUp string
+	Error  string
 	// Changed reports that the request has changed since the form was made.
 	Changed bool
 	// Held reports that the decision waits for the end of its undo window.
@@ -246,6 +248,9 @@ func (f *actionForm) refused(v *visit, err error) (response, error) {
 		return nil, err
 	}
 	f.Problem = p
+	if p.Code == "stronger_auth_required" {
+		f.StepUp = "/signin?" + url.Values{"again": {"1"}, "return": {"/requests/" + url.PathEscape(f.ID)}}.Encode()
+	}
 	return f.page(v, p.Status), nil
 }
 

@@ -142,6 +142,8 @@ var requestTexts = translation{
 
 	"action.confirm":       "These values are unusual. Confirm each one:",
 	"action.unconfirmed":   "Confirm each flagged value first: %s. Nothing was sent.",
+	"action.stepup":        "Sign in again with a stronger method, then send this form once more.",
+	"action.signinagain":   "Sign in again",
 	"action.invalid":       "Some values are not valid. Nothing was sent.",
 	"action.nochange":      "Nothing is changed.",
 	"action.badjson":       "This is not valid JSON.",

@@ -145,7 +145,11 @@ func newIDP(config OIDC, now func() time.Time) *idp {
 
 // signInURL returns the provider's authorization URL for a flow.
 func (i *providerMetadata) signInURL(f flow) string {
-	return i.oauth.AuthCodeURL(f.State, oauth2.S256ChallengeOption(f.Verifier), oidc.Nonce(f.Nonce))
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(f.Verifier), oidc.Nonce(f.Nonce)}
+	if f.Again { // the provider must not use its own session
+		options = append(options, oauth2.SetAuthURLParam("prompt", "login"))
+	}
+	return i.oauth.AuthCodeURL(f.State, options...)
 }
 
 // completeSignIn converts the provider's callback to a principal.

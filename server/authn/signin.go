@@ -25,7 +25,8 @@ import (
 //	POST /signin/password       signs in a member
 //	     /signin/invitation     lets an invited person choose a password
 //	GET  /                      shows the signed-in person
-//	GET  /signin?return=/path   redirects to the identity provider, and back to the path
+//	GET  /signin?return=/path   redirects to the identity provider, and back to the path; with
+//	                            again=1 also if a session exists, so that a person signs in anew
 //	GET  /signin/callback       receives the identity provider's redirect
 //	POST /signout               ends the session on all replicas
 //	GET  /api/v1/me             returns the principal and the session's expiry
@@ -127,6 +128,7 @@ func (p *Sessions) Register(handle func(pattern string, handler func(http.Respon
 type flow struct {
 	State, Nonce, Verifier string
 	Return                 string
+	Again                  bool // the person signs in although a session exists
 	Until                  time.Time
 }
 
@@ -169,7 +171,7 @@ func (p *Sessions) signIn(w http.ResponseWriter, r *http.Request) {
 		p.writePage(w, pageSignedOut(p.idp != nil))
 		return
 	}
-	if _, err := p.authenticate(r); err == nil {
+	if _, err := p.authenticate(r); err == nil && !query.Has("again") {
 		http.Redirect(w, r, back, http.StatusSeeOther)
 		return
 	}
@@ -182,7 +184,7 @@ func (p *Sessions) signIn(w http.ResponseWriter, r *http.Request) {
 		p.rejectSignIn(w, r, err)
 		return
 	}
-	f := flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Return: back, Until: p.now().Add(flowTTL)}
+	f := flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Again: query.Has("again"), Return: back, Until: p.now().Add(flowTTL)}
 	p.clearFlows(w, r)
 	if err := p.setCookie(w, r, flowCookieName(f.State), flowLabel, f, flowTTL); err != nil {
 		p.rejectSignIn(w, r, err)

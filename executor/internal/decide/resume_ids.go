@@ -125,7 +125,8 @@ func (dc *Decider) recordRefusal(ctx context.Context, run store.Run, request Req
 	if err != nil {
 		return err
 	}
-	if refused.Err != nil {
+	// with a stronger authentication the same answer can be sent again
+	if refused.Err != nil && !errors.Is(refused.Err, desk.ErrWeakAuth) {
 		d := newDecision(run, request)
 		facts := resumeIndex{Body: d.BodyDigest, Interrupt: refused.Interrupt, Result: refused.Result, Code: desk.Code(refused.Err), Logged: true}
 		c.Documents = append(c.Documents, facts.toChange(d, before.revision))

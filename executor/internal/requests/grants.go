@@ -134,7 +134,7 @@ func (s *Service) checkGrantable(doc desk.Request, today policy.Decision, r Gran
 	case people > 1:
 		return fmt.Errorf("it needs %d people each time", people)
 	case !r.Auth.AtLeast(doc.Requirement.MinAuth):
-		return desk.ErrWeakAuth
+		return &desk.WeakAuthError{Need: doc.Requirement.MinAuth}
 	}
 	return s.MayDecide(doc, r.By)
 }

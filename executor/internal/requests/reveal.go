@@ -54,7 +54,7 @@ func (s *Service) mayReveal(doc desk.Request, from desk.From) error {
 		return err
 	}
 	if !from.Actor.Auth.AtLeast(doc.Requirement.MinAuth) {
-		refused.Err, refused.Detail = desk.ErrWeakAuth, "requires "+string(doc.Requirement.MinAuth)
+		refused.Err = &desk.WeakAuthError{Need: doc.Requirement.MinAuth}
 		return refused
 	}
 	return nil

@@ -122,6 +122,20 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 		"action_not_allowed": {plain, func(s *site) answer {
 			return s.call("approver@acme", "POST", "/api/v1/requests/"+first(s)+"/release", `{}`)
 		}},
+		"decision_pending": {func(t *testing.T) *site {
+			return openDeskSiteWith(t, "default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h, undo: 10m}}\nrules: []\n")
+		}, func(s *site) answer {
+			s.chat("agent@acme", startDrop)
+			path := "/api/v1/requests/" + s.openRequests("acme")[0].ID + "/decision"
+			s.call("bob@acme", "POST", path, `{"resumeId":"1","answer":{"verb":"approve"}}`)
+			return s.call("eve@acme", "POST", path, `{"resumeId":"1","answer":{"verb":"approve"}}`)
+		}},
+		"stronger_auth_required": {func(t *testing.T) *site {
+			return openDeskSiteWith(t, "default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h, min_auth: hardware}}\nrules: []\n")
+		}, func(s *site) answer {
+			s.chat("agent@acme", startDrop)
+			return s.call("bob@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/decision", `{"resumeId":"1","answer":{"verb":"approve"}}`)
+		}},
 		"no_policy": {plain, func(s *site) answer {
 			return s.call("auditor@acme", "POST", "/api/v1/policies/explain", `{"tool":"drop-table"}`)
 		}},

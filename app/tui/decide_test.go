@@ -181,6 +181,8 @@ func TestActions_FollowAllowedVerbs(t *testing.T) {
 		{refund(), api.Activity{Verbs: []string{"reject", "claim", "delegate", "snooze"}}, "reject comment claim delegate snooze"},
 		{refund(), api.Activity{Verbs: []string{"reject", "claim"}, Claim: &api.Stamp{By: "ann"}}, "reject comment release"},
 		{refund(), api.Activity{Verbs: []string{"reject", "claim"}, Claim: &api.Stamp{By: "bob"}}, "reject comment claim"},
+		{refund(), api.Activity{IneligibleReason: "decision_pending", Pending: &api.PendingDecision{Stamp: api.Stamp{By: "ann"}}}, "comment undo"},
+		{refund(), api.Activity{IneligibleReason: "decision_pending", Pending: &api.PendingDecision{Stamp: api.Stamp{By: "bob"}}}, "comment"},
 		{refund(), api.Activity{Verbs: []string{"approve", "reject"}, Votes: []api.Vote{vote("ann", "approve")}}, "reject comment"},
 		{refund(), api.Activity{Verbs: []string{"approve", "reject"}, Votes: []api.Vote{vote("bob", "approve")}}, "approve reject comment"},
 		{refund(), api.Activity{Verbs: []string{"approve", "reject"}, Votes: []api.Vote{vote("ann", "approve")}, Edit: &api.Edit{Stamp: api.Stamp{By: "bob", At: start}, Args: json.RawMessage(`{}`)}}, "approve reject comment"},
@@ -199,6 +201,15 @@ func TestActions_FollowAllowedVerbs(t *testing.T) {
 	b := newHarness(t, 80, 24, r)
 	b.keys("enter")
 	b.sees("You are not an eligible approver: own_request.")
+}
+
+// A decision with an undo window stays in the list, and says when it takes effect.
+func TestSend_DecisionInItsUndoWindowKeepsRequestOpen(t *testing.T) {
+	b := newHarness(t, 80, 24, refund())
+	b.keys("enter", "a", "y")
+	at := start.Add(30 * time.Second)
+	b.answer(nil, &client.PendingError{Pending: api.Pending{StateKey: "k", EffectiveAt: &at}})
+	b.sees("Approved. It takes effect at ", "Inbox 1 open")
 }
 
 // If more votes are needed, the request stays.

@@ -16,7 +16,7 @@ var helpText = []struct{ key, text string }{
 	{"a e r f", "approve, approve with edits, reject, answer; the available ones are shown below"},
 	{"p n", "an action whose outcome is unknown: it happened, it did not happen"},
 	{"t c m", "ask the requester, comment, claim or release"},
-	{"d s x", "delegate, snooze, escalate"},
+	{"d s x w", "delegate, snooze, escalate, withdraw your vote in its undo window"},
 	{"v", "reveal masked values; the audit log records it"},
 	{"u", "show the current version, if the request has changed"},
 	{"", "In a form"},

@@ -93,7 +93,7 @@ func (w *fixture) accept(change desk.Change) {
 	w.notices = append(w.notices, change.Notices...)
 }
 
-// from returns an actor who has seen the current request.
+// from returns an actor that saw the current request.
 func (w *fixture) from(person string) desk.From {
 	return desk.From{
 		Actor: desk.PersonActor(person, desk.AuthSSO), Via: "web",

@@ -266,7 +266,7 @@ func TestI8_OtherAccountsAreNotVisible(t *testing.T) {
 	id := owner.get("/api/v1/requests").field("items").([]any)[0].(map[string]any)["id"].(string)
 	strangers := []caller{p.withKey("a key", authn.RoleAdmin, p.key("other", authn.RoleAdmin)), withSession("a session", authn.RoleAdmin, p.signedIn(claimsFor("other", "admins")))}
 	for _, route := range p.server.Routes() {
-		if _, known := foreignRoutes[route]; strings.Contains(strings.TrimSuffix(route, "{$}"), "{") && !known {
+		if _, known := foreignRoutes[route]; strings.Contains(strings.TrimSuffix(route, "{$}"), "{") && !known && !slices.Contains(alwaysRejected, route) {
 			t.Errorf("%s has an id, and is not tested", route)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/client"
-	"github.com/fermata-go/fermata/desk"
 )
 
 // decideWait is how long a decision waits for the run. The message is replaced in any case.
@@ -155,10 +154,8 @@ func explain(p *api.Problem) string {
 		return "Too late: the request was withdrawn."
 	case "digest_mismatch":
 		return changedText
-	case "not_eligible":
-		if strings.Contains(p.Detail, desk.ErrWeakAuth.Error()) {
-			return "Your click was not counted: this request needs a stronger sign-in. Sign in and decide in the inbox."
-		}
+	case "stronger_auth_required":
+		return "Your click was not counted: this request needs a stronger sign-in. Sign in and decide in the inbox."
 	case "not_found":
 		return "This was not counted: the request does not exist any more, or you may not see it."
 	}

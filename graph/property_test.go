@@ -162,6 +162,13 @@ func (w *world) enter(fails bool, visit string) error {
 	return nil
 }
 
+// isBroken reports whether err is the failure of a node or an effect. After a crash, the failure of
+// an effect is read from the journal.
+func isBroken(err error) bool {
+	recorded, ok := errors.AsType[*fermata.EffectError](err)
+	return errors.Is(err, errBroken) || ok && recorded.Message == errBroken.Error()
+}
+
 func answerTo(question string) string { return "answer to " + question }
 
 func (w *world) ask(ctx context.Context, asked string) (string, error) {
@@ -495,7 +502,7 @@ func play(t *rapid.T, tb testing.TB, flow *graph.Flow[wide], w *world, st *store
 		case errors.Is(err, graph.ErrUnknownRun):
 			out, err = flow.Run(going(), wide{}, append(options, graph.WithRun("r"))...)
 			continue
-		case errors.Is(err, graph.ErrStopped), errors.Is(err, errBroken), errors.Is(err, errModifier): // and no answers
+		case errors.Is(err, graph.ErrStopped), errors.Is(err, errModifier), isBroken(err): // and no answers
 		case errors.Is(err, graph.ErrFinished): // it crashed after its last save
 			snapshot, err := flow.Inspect(tb.Context(), "r", options...)
 			if err != nil {

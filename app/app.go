@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -37,19 +38,36 @@ func Provider(other provider.Provider) Option {
 }
 
 // Notify sets a function that delivers notices to people: new requests, reminders, pages. A failed
-// delivery is retried; a successful one may be repeated with the same key. See [executor.Desk].
+// delivery is retried; a successful one may be repeated with the same key. See
+// [channel.Notify].
 func Notify(deliver func(ctx context.Context, account string, notice desk.Notice) error) Option {
-	return func(p *program) { p.notify = deliver }
+	return Channel(channel.Notify(deliver))
 }
 
-// channels are the channels of a server of this program: a custom function serves every target.
-func (p *program) channels() desk.Channels { return desk.Channels{All: p.notify != nil} }
+// Channel adds a channel that delivers notices to people.
+func Channel(ch channel.Channel) Option {
+	return func(p *program) { p.channels = append(p.channels, ch) }
+}
+
+// served returns the targets that a server of this program serves.
+func (p *program) served() desk.Channels { return servedBy(p.channels) }
+
+func servedBy(channels []channel.Channel) (served desk.Channels) {
+	for _, ch := range channels {
+		if ch.Kind() == channel.AnyKind {
+			served.All = true
+		} else {
+			served.Kinds = append(served.Kinds, ch.Kind())
+		}
+	}
+	return served
+}
 
 // program is the state shared by the commands.
 type program struct {
-	graphs []inproc.Graph
-	others []provider.Provider
-	notify func(context.Context, string, desk.Notice) error
+	graphs   []inproc.Graph
+	others   []provider.Provider
+	channels []channel.Channel
 
 	out, err io.Writer
 	json     bool // the output is JSON

@@ -65,7 +65,7 @@ func (c *configCheck) Run(ctx context.Context, p *program) error {
 func (p *program) tryStart(ctx context.Context, c *config.Config) error {
 	noKey := storeSettings{Config: c}.tryKey()
 	_, noProviders := p.providers(c)
-	_, _, noDesk := openPolicyFiles(ctx, c.Desk, p.channels())
+	_, _, noDesk := openPolicyFiles(ctx, c.Desk, p.served())
 	_, noCertificate := certificate(c.Listen.TLS, slog.New(slog.DiscardHandler))
 	var wrong []config.Mistake
 	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir)} {

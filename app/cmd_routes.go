@@ -41,7 +41,7 @@ type routesReport struct {
 // Run reads a file, and reports all errors at once: also targets that a server of this program does
 // not serve.
 func (c *routesCheck) Run(p *program) error {
-	routes, err := loadRoutes(c.File, p.channels())
+	routes, err := loadRoutes(c.File, p.served())
 	if err != nil {
 		return err
 	}

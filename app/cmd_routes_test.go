@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 )
 
@@ -68,7 +69,7 @@ func TestRoutesSimulate_UsesTheZone(t *testing.T) {
 // A program with its own channels serves every target.
 func TestRoutes_CheckWithChannels(t *testing.T) {
 	writeFiles(t, map[string]string{"routes.yaml": twoRoutes})
-	p := &program{out: new(strings.Builder), notify: func(context.Context, string, desk.Notice) error { return nil }}
+	p := &program{out: new(strings.Builder), channels: []channel.Channel{channel.Notify(func(context.Context, string, desk.Notice) error { return nil })}}
 	if err := (&routesCheck{File: "routes.yaml"}).Run(p); err != nil {
 		t.Error(err)
 	}

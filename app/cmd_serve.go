@@ -118,11 +118,11 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	// In the executor's configuration 0 means the default; negative values mean no expiry and no
 	// save delay.
 	timeout, saveDelay := cmp.Or(c.Runs.Timeout, -1), cmp.Or(c.Runs.SaveDelay, -1)
-	files, sitting, err := openPolicyFiles(context.Background(), c.Desk, p.channels())
+	files, sitting, err := openPolicyFiles(context.Background(), c.Desk, p.served())
 	if err != nil {
 		return err
 	}
-	r.policyFiles, sitting.Notify = files, p.notify
+	r.policyFiles, sitting.Channels = files, p.channels
 	auditing, err := auditConfig(c.Audit)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
@@ -173,7 +174,7 @@ func newDeskRunner(ctx context.Context, db database, side string) (*deskRunner, 
 		config.Desk = executor.DeskConfig{
 			Policy: rules, Environment: "prod", Routes: map[string]desk.Route{"default": desk.DefaultRoute()},
 			Directory: desk.StaticDirectory{"group:finance": {"fay", "fred"}, "group:owners": {"olga", "otto"}},
-			Notify:    func(context.Context, string, desk.Notice) error { return nil },
+			Channels:  []channel.Channel{channel.Notify(func(context.Context, string, desk.Notice) error { return nil })},
 		}
 	}
 	p, err := payProvider()

@@ -42,7 +42,9 @@ type Message struct {
 	Ref string
 	// Incident identifies what is paged and resolved, Severity is set for pages.
 	Incident, Severity string
-	Card               Card
+	// Notice is the notice that caused the delivery, without its targets.
+	Notice desk.Notice
+	Card   Card
 }
 
 // Receiver is implemented by channels in which people can answer. Receive processes a message that

@@ -261,14 +261,7 @@ func (d *update) finish() Change {
 
 // changesDisplay reports whether posted copies of the request look different now.
 func (d *update) changesDisplay() bool {
-	return slices.ContainsFunc(d.events, func(e Event) bool {
-		switch e.Type {
-		case EventViewed, EventRendered, EventDelivered, EventRouteStep,
-			EventNoticeFailed: // or a notice that fails would cause the next one
-			return false
-		}
-		return true
-	})
+	return slices.ContainsFunc(d.events, func(e Event) bool { return e.Type.changesDisplay() })
 }
 
 // logEvent adds an event.

@@ -60,6 +60,17 @@ const (
 	EventDecided               EventType = "decided"
 )
 
+// changesDisplay reports whether posted copies of a request look different after the event.
+func (t EventType) changesDisplay() bool {
+	switch t {
+	case EventViewed, EventRendered, EventDelivered, EventRouteStep,
+		EventNoticeFailed: // or a notice that fails would cause the next one
+		return false
+	default:
+		return true
+	}
+}
+
 // String returns the actor and the text.
 func (e Event) String() string { return strings.TrimSpace(e.By + " " + e.Text) }
 

@@ -71,3 +71,17 @@ func stepKey(id string, epoch, step int) string {
 func changeKey(id string, rev int64, kind NoticeKind, about EventType) string {
 	return fmt.Sprintf("%s/r%d/%s/%s", url.PathEscape(id), rev, kind, about)
 }
+
+// DisplayRev returns the revision of the last event that changed how posted copies of the request
+// look.
+func (r Request) DisplayRev() int64 {
+	for _, e := range slices.Backward(r.Log) {
+		if e.Type.changesDisplay() {
+			return e.Rev
+		}
+	}
+	if len(r.Log) > 0 {
+		return r.Log[0].Rev - 1
+	}
+	return r.Rev
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/chain"
@@ -253,7 +254,7 @@ func TestI10_EachStepOfARouteIsTakenOnce(t *testing.T) {
 				{Notify: []string{"inbox"}}, {At: desk.Duration(20 * time.Millisecond), Remind: []string{"inbox"}},
 				{At: desk.Duration(40 * time.Millisecond), Page: []string{"oncall:dba"}, Severity: "error"}, {At: desk.Duration(time.Hour), Expire: "stale"},
 			}}}
-			c.Desk.Notify = func(_ context.Context, account string, n desk.Notice) error {
+			c.Desk.Channels = []channel.Channel{channel.Notify(func(_ context.Context, account string, n desk.Notice) error {
 				mu.Lock()
 				defer mu.Unlock()
 				if account != "acme" {
@@ -267,7 +268,7 @@ func TestI10_EachStepOfARouteIsTakenOnce(t *testing.T) {
 					return errors.New("the channel is down")
 				}
 				return nil
-			}
+			})}
 		}
 		a, b := office(t, s, new(dropper), change), office(t, s, new(dropper), change)
 		a.StartWorkers()

@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/admin"
 	"github.com/fermata-go/fermata/executor/internal/await"
@@ -98,6 +99,13 @@ func (c *Config) setDefaults() error {
 			return fmt.Errorf("executor: Config.Desk: route %q: %w", name, err)
 		}
 	}
+	kinds := make(map[string]bool)
+	for _, ch := range c.Desk.Channels {
+		if kinds[ch.Kind()] {
+			return fmt.Errorf("executor: Config.Desk: two channels of the kind %q", ch.Kind())
+		}
+		kinds[ch.Kind()] = true
+	}
 	c.Owner = cmp.Or(c.Owner, ident.Random("exec"))
 	c.Lease = cmp.Or(c.Lease, 15*time.Second)
 	c.Workers = cmp.Or(c.Workers, 4)
@@ -141,9 +149,11 @@ type DeskConfig struct {
 	// DiscardRulings does not store the rulings on actions. Rulings hold the arguments of actions
 	// and are kept as long as their runs; without them [Policies.Replay] has no data.
 	DiscardRulings bool
-	// Notify, if set, sends a notice to people. It is called again after an error, and may be
-	// called again for a notice that it has sent.
-	Notify func(ctx context.Context, account string, notice desk.Notice) error
+	// Channels deliver notices to people. Their kinds differ. Without channels people find requests
+	// in the inbox only.
+	Channels []channel.Channel
+	// BaseURL is the public address of the server, for links in messages; "" for none.
+	BaseURL string
 }
 
 // Executor executes runs. Make one with New; StartWorkers begins the work in the background, Stop
@@ -199,10 +209,10 @@ func New(config Config) (*Executor, error) {
 		Policy: config.Desk.Policy, Environment: config.Desk.Environment, Zone: config.Desk.Zone, DiscardRulings: config.Desk.DiscardRulings, Log: config.Log,
 	}, e.store, e.docs)
 	e.requests = requests.New(requests.Config{
-		Directory: config.Desk.Directory, Routes: config.Desk.routes(), Policy: config.Desk.Policy != nil, Notify: config.Desk.Notify != nil,
+		Directory: config.Desk.Directory, Routes: config.Desk.routes(), Policy: config.Desk.Policy != nil, Notify: len(config.Desk.Channels) > 0,
 		RequestTimeout: config.RequestTimeout, Poll: config.Poll, Log: config.Log,
 	}, e.store, e.docs, e.governor, e.providers, e.background)
-	e.outbox = outbox.New(outbox.Config{Notify: config.Desk.Notify, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.background, e.stats)
+	e.outbox = outbox.New(outbox.Config{Channels: config.Desk.Channels, Environment: config.Desk.Environment, BaseURL: config.Desk.BaseURL, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.background, e.stats)
 	e.worker = worker.New(worker.Config{
 		Owner: config.Owner, Lease: config.Lease, Poll: config.Poll, SaveDelay: config.SaveDelay, MaxAttempts: config.MaxAttempts, Log: config.Log,
 	}, worker.Deps{
@@ -238,7 +248,7 @@ func (e *Executor) StartWorkers() {
 	e.background.Tasks.Go(func() { e.requests.RouteLoop(e.decidePending) })
 	e.background.Tasks.Go(e.outbox.RunMessageLoop)
 	e.background.Tasks.Go(e.keyLoop)
-	if e.config.Desk.Notify != nil {
+	if len(e.config.Desk.Channels) > 0 {
 		e.background.Tasks.Go(e.outbox.OutboxLoop)
 	}
 	if e.config.Retention > 0 {

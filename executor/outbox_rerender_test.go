@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
@@ -60,10 +60,10 @@ func TestOutbox_CardShowsTheFinalState(t *testing.T) {
 		t.Run(fmt.Sprintf("%s takes %s, %v", c.slow, c.nap, c.lost), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := memory.NewStore(nil)
-				ch := new(channel)
+				ch := new(fakeChannel)
 				change := func(config *executor.Config) {
 					ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Second), Remind: []string{"inbox"}})(config)
-					config.Desk.Notify, config.Log, config.Poll = c.notify, slog.New(slog.DiscardHandler), time.Second
+					config.Desk.Channels, config.Log, config.Poll = []channel.Channel{channel.Notify(c.notify)}, slog.New(slog.DiscardHandler), time.Second
 				}
 				e := new(dropper).executor(t, s, change)
 				c.read = func(id string) desk.State {
@@ -95,17 +95,8 @@ func TestOutbox_CardShowsTheFinalState(t *testing.T) {
 // blink is a store that fails to read a request once.
 type blink struct {
 	store.Store
-	soon  atomic.Bool
-	again bool // as soon as a rerender notice is claimed
-	done  atomic.Bool
-}
-
-func (b *blink) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
-	err := b.Store.CommitWrites(ctx, account, beside)
-	if p := beside.Documents; b.again && err == nil && len(p) == 1 && p[0].BaseRevision == 1 && strings.Contains(p[0].ID, "/again") {
-		b.soon.Store(!b.done.Load())
-	}
-	return err
+	soon atomic.Bool
+	done atomic.Bool
 }
 
 func (b *blink) Document(ctx context.Context, account string, kind store.DocumentKind, id string) (store.Document, error) {
@@ -120,7 +111,7 @@ func (b *blink) Document(ctx context.Context, account string, kind store.Documen
 // woken is called after the rendering.
 func slowOnce(t *testing.T, s store.Store, woken func()) []desk.Notice {
 	var slept atomic.Bool
-	ch := &channel{fail: func(n desk.Notice) error {
+	ch := &fakeChannel{fail: func(n desk.Notice) error {
 		if n.Kind == desk.NoticeRerender && slept.CompareAndSwap(false, true) {
 			time.Sleep(10 * time.Second)
 			woken()
@@ -136,24 +127,6 @@ func slowOnce(t *testing.T, s store.Store, woken func()) []desk.Notice {
 	acts(t, e, id, desk.Release{From: by("ann")})
 	time.Sleep(10 * time.Minute)
 	return ch.of(desk.NoticeRerender)
-}
-
-// If the request could not be read before, the rendered state is unknown. It is rendered once more
-// under a new key. With the key of the current notice, nothing could be recorded, and the notice
-// would be sent again.
-func TestOutbox_RerenderWithoutAReadIsSentOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &blink{Store: memory.NewStore(nil), again: true}
-		drawn := slowOnce(t, s, func() {})
-		if !s.done.Load() {
-			t.Fatal("no rerender notice")
-		}
-		for _, n := range drawn {
-			if what := became(t, s, n.Key); what.Tries != 1 || what.Result != "told" {
-				t.Errorf("%s: %+v", n.Key, what)
-			}
-		}
-	})
 }
 
 // The store is unavailable for a moment, so it is unknown whether a request has changed since it
@@ -173,7 +146,7 @@ func TestOutbox_PossiblyOutdatedCardIsRerendered(t *testing.T) {
 func TestOutbox_RequestThatAlwaysChangesLeavesSlotsForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var drawing, most atomic.Int64
-		ch := &channel{fail: func(desk.Notice) error {
+		ch := &fakeChannel{fail: func(desk.Notice) error {
 			most.Store(max(most.Load(), drawing.Add(1)))
 			time.Sleep(10 * time.Second)
 			drawing.Add(-1)

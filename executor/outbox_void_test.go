@@ -13,10 +13,10 @@ import (
 )
 
 // broken is a channel that rejects notices of one kind while it is down, as it is at first.
-func broken(kind desk.NoticeKind) (*channel, *atomic.Bool) {
+func broken(kind desk.NoticeKind) (*fakeChannel, *atomic.Bool) {
 	down := new(atomic.Bool)
 	down.Store(true)
-	return &channel{fail: func(n desk.Notice) error {
+	return &fakeChannel{fail: func(n desk.Notice) error {
 		if n.Kind == kind && down.Load() {
 			return errors.New("the channel is down")
 		}
@@ -50,7 +50,7 @@ func TestI10_UndeliveredStepIsVoidWhenTheRouteRestarts(t *testing.T) {
 func TestI10_UndeliveredNoticeIsSentAfterTheDeadlineIsExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ch, down := broken(desk.NoticeNotify)
-		route := ch.on(inboxAndChat)
+		route := ch.on(chat)
 		e := new(dropper).executor(t, memory.NewStore(nil), func(c *executor.Config) {
 			route(c)
 			c.Poll = time.Second

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/desk/hours"
 	"github.com/fermata-go/fermata/executor"
@@ -287,7 +288,7 @@ func TestExecute_OwnTimeoutAppliesWithoutADelivery(t *testing.T) {
 			Name: "default", DeadlineFrom: desk.DeadlineFromDelivered, Cap: desk.Duration(96 * time.Hour),
 			Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(30 * time.Minute), Expire: "stale"}},
 		}}
-		c.Desk.Notify = func(context.Context, string, desk.Notice) error { return errors.New("the channel is down") }
+		c.Desk.Channels = []channel.Channel{channel.Notify(func(context.Context, string, desk.Notice) error { return errors.New("the channel is down") })}
 	})
 	waits(t, mustRun(t, e, scriptedStart()))
 	if i := known(t, s, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != time.Hour {

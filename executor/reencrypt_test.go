@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/seal"
@@ -32,14 +33,14 @@ func TestReencrypt_DocumentWrittenBackIsEncryptedWithTheNewKey(t *testing.T) {
 		asked, taken := make(chan struct{}, 1), make(chan struct{})
 		e := new(dropper).executor(t, s, func(c *executor.Config) {
 			c.Sealer, c.Poll = keys, time.Second
-			c.Desk.Notify = func(context.Context, string, desk.Notice) error {
+			c.Desk.Channels = []channel.Channel{channel.Notify(func(context.Context, string, desk.Notice) error {
 				select {
 				case asked <- struct{}{}:
 				default: // another notice
 				}
 				<-taken
 				return nil
-			}
+			})}
 		})
 		e.StartWorkers()
 		waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/seal"
@@ -172,7 +173,7 @@ func TestI15_DeletedRunLeavesNoDocuments(t *testing.T) {
 		change := func(c *executor.Config) {
 			c.Desk.Policy = loadRules(t, "default: ask\ndefaults: {ask: {groups: [{from: [\"group:finance\"], count: 2}], deadline: 1h}}\n")
 			c.Desk.Directory = desk.StaticDirectory{"group:finance": {"ann", "bob"}}
-			c.Desk.Notify = func(context.Context, string, desk.Notice) error { return nil }
+			c.Desk.Channels = []channel.Channel{channel.Notify(func(context.Context, string, desk.Notice) error { return nil })}
 		}
 		e := executorOf(t, s, p, change)
 		e.StartWorkers()

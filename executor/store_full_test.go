@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
@@ -26,7 +27,7 @@ func TestLog_FullStoreIsNotLoggedPerRequest(t *testing.T) {
 		s := &full{Store: memory.NewStore(nil)}
 		e := new(dropper).executor(t, s, func(c *executor.Config) {
 			c.Poll, c.Log = 10*time.Second, slog.New(slog.NewTextHandler(&log, nil))
-			c.Desk.Notify = func(context.Context, string, desk.Notice) error { told.Add(1); return nil }
+			c.Desk.Channels = []channel.Channel{channel.Notify(func(context.Context, string, desk.Notice) error { told.Add(1); return nil })}
 		})
 		for n := range 50 {
 			waits(t, began(t, e, fmt.Sprint("drop-", n), "inproc:drop", `{"table":"users"}`))

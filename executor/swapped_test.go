@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
@@ -159,7 +160,7 @@ func (s *swapSite) reopen(wait time.Duration) {
 	s.e = executorOf(s.T, s.s, s.p, func(c *executor.Config) {
 		c.Desk.Policy = loadRules(s.T, oneDBA)
 		c.Desk.Directory = desk.StaticDirectory{"group:dba": {"ann", "bob"}}
-		c.Desk.Notify = func(context.Context, string, desk.Notice) error { return nil }
+		c.Desk.Channels = []channel.Channel{channel.Notify(func(context.Context, string, desk.Notice) error { return nil })}
 		c.Log = slog.New(slog.DiscardHandler)
 		c.Wait = wait
 	})

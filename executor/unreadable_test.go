@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/seal"
@@ -225,7 +226,7 @@ func TestRequests_UnreadableRequestsDoNotStarveOthers(t *testing.T) {
 	}}
 	e := executorOf(t, s, p, func(c *executor.Config) {
 		c.Desk.Routes = route
-		c.Desk.Notify = func(_ context.Context, _ string, n desk.Notice) error { told <- n; return nil }
+		c.Desk.Channels = []channel.Channel{channel.Notify(func(_ context.Context, _ string, n desk.Notice) error { told <- n; return nil })}
 	})
 	bad := scriptedStart()
 	bad.StateKey = "bad"

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
@@ -36,12 +37,12 @@ rules:
 				{At: desk.Duration(time.Millisecond), Notify: []string{"group:managers"}, Widen: []string{"group:managers", "group:interns"}},
 				{At: desk.Duration(time.Hour), Expire: "stale"},
 			}}}
-			c.Desk.Notify = func(_ context.Context, _ string, n desk.Notice) error {
+			c.Desk.Channels = []channel.Channel{channel.Notify(func(_ context.Context, _ string, n desk.Notice) error {
 				if slices.Contains(n.Targets, "group:managers") {
 					once()
 				}
 				return nil
-			}
+			})}
 		})
 		startAs(t, e, "req")
 		if _, err := says(t, e, "max", "early", yes); !errors.Is(err, desk.ErrNotMember) {

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
@@ -126,12 +127,12 @@ func TestWithdrawn_IsNotifiedAndCounted(t *testing.T) {
 		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{
 			{Page: []string{"oncall:dba"}, Severity: "error"}, {At: desk.Duration(time.Hour), Expire: "stale"},
 		}}}
-		c.Desk.Notify = func(_ context.Context, _ string, n desk.Notice) error {
+		c.Desk.Channels = []channel.Channel{channel.Notify(func(_ context.Context, _ string, n desk.Notice) error {
 			mu.Lock()
 			defer mu.Unlock()
 			told[n.Kind]++
 			return nil
-		}
+		})}
 	})
 	e.StartWorkers()
 	waits(t, mustRun(t, e, scriptedStart()))

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
@@ -162,7 +163,7 @@ func openAtRest(t *testing.T, path string) *atRestSite {
 		c.Sealer = uncompressed{c.Sealer}
 		c.Store, c.Providers = s, []provider.Provider{atRestRef{c.Providers[0]}, others}
 		c.Desk.Policy, c.Desk.Directory = rules, desk.StaticDirectory{"group:ops": {"PLAIN-approver"}}
-		c.Desk.Notify = func(context.Context, string, desk.Notice) error { return nil }
+		c.Desk.Channels = []channel.Channel{channel.Notify(func(context.Context, string, desk.Notice) error { return nil })}
 	}, atRestGraph(t))
 	a.e.StartWorkers()
 	return a

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/seal"
@@ -143,7 +144,7 @@ func (s *simulation) open(k storage, rules policy.Source) {
 	}
 	routes, plans := routesOf(s.places)
 	s.plans = plans
-	s.service = newService(s.t, k, agent(s.t, s.sink), key, executor.DeskConfig{Directory: s.staff, Routes: routes, Policy: rules, Notify: s.notify})
+	s.service = newService(s.t, k, agent(s.t, s.sink), key, executor.DeskConfig{Directory: s.staff, Routes: routes, Policy: rules, Channels: []channel.Channel{channel.Notify(s.notify)}})
 	s.service.start()
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
@@ -177,7 +178,7 @@ func openDesk(config replicaConfig) (service, error) {
 	for name, route := range deskRoutes() {
 		routes[name] = route.Route
 	}
-	s, e, err := openExecutor(config, p, executor.DeskConfig{Directory: payers{}, Routes: routes, Policy: rules, Notify: w.tell})
+	s, e, err := openExecutor(config, p, executor.DeskConfig{Directory: payers{}, Routes: routes, Policy: rules, Channels: []channel.Channel{channel.Notify(w.tell)}})
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/policy"
@@ -171,7 +172,7 @@ func openWorld(t *testing.T, dir string) *world {
 	w.executor, err = executor.New(executor.Config{
 		Store: w.store, Sealer: sealer, Log: log, Wait: 20 * time.Second, Poll: 170 * time.Millisecond, Owner: "compat-test",
 		Providers: []provider.Provider{own, &unreliable{Provider: inner, broken: fresh}, others},
-		Desk:      executor.DeskConfig{Directory: directory, Routes: routes(), Policy: set, Environment: "test", Zone: time.UTC, Notify: notify},
+		Desk:      executor.DeskConfig{Directory: directory, Routes: routes(), Policy: set, Environment: "test", Zone: time.UTC, Channels: []channel.Channel{channel.Notify(notify)}},
 		Audit:     executor.AuditConfig{Key: w.auditKey, SignEvery: time.Minute},
 	})
 	check()

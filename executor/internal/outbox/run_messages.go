@@ -32,6 +32,12 @@ const (
 	maxConcurrentClarifications = 32
 )
 
+// The results of a message to a run.
+const (
+	messageDelivered requests.DeliveryResult = "told"
+	messageFailed    requests.DeliveryResult = "failed"
+)
+
 // runOrigin is the actor of what a run answers.
 var runOrigin = desk.From{Actor: desk.Actor{ID: "agent:run", Kind: desk.ActorAgent}, Via: "run"}
 
@@ -98,11 +104,11 @@ func (o *Sender) deliverRunMessage(paper store.Document, back requests.RunMessag
 	var next time.Time // never again
 	switch {
 	case err == nil:
-		back.Result = delivered
+		back.Result = messageDelivered
 	case o.background.Ctx.Err() != nil:
 		next = now // this process stops, and another one asks
 	default:
-		if back.Result = deliveryFailed; back.Attempts < maxClarifyAttempts && !errors.Is(err, provider.ErrPark) {
+		if back.Result = messageFailed; back.Attempts < maxClarifyAttempts && !errors.Is(err, provider.ErrPark) {
 			next = now.Add(time.Since(begun) + clarifyDelay(err, back.Attempts))
 		}
 		o.config.Log.Warn("message to run not delivered", "account", paper.Account, "request", back.Request, "tries", back.Attempts, "again", !next.IsZero(), "why", background.ErrorClass(err))

@@ -2,11 +2,11 @@
 package outbox
 
 import (
-	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/background"
 	"github.com/fermata-go/fermata/executor/internal/docs"
@@ -18,10 +18,12 @@ import (
 
 // Config says how notices are sent.
 type Config struct {
-	// Notify sends a notice to people.
-	Notify func(ctx context.Context, account string, notice desk.Notice) error
-	Poll   time.Duration
-	Log    *slog.Logger
+	// Channels deliver notices to people.
+	Channels []channel.Channel
+	// Environment and BaseURL are shown in messages.
+	Environment, BaseURL string
+	Poll                 time.Duration
+	Log                  *slog.Logger
 }
 
 // Sender delivers notices and messages.
@@ -33,6 +35,8 @@ type Sender struct {
 	providers  *providers.Set
 	background *background.Group
 	stats      *stats.Counter
+	channels   map[string]channel.Channel // by kind
+	inbox      desk.Channels              // what people find without a channel
 	// answeringNow counts the messages to runs that are being answered here, sendingNow those that
 	// are only sent elsewhere.
 	answeringNow, sendingNow atomic.Int64
@@ -40,5 +44,9 @@ type Sender struct {
 
 // New returns a sender.
 func New(config Config, store *encrypted.Store, docs *docs.Docs, requests *requests.Service, providers *providers.Set, background *background.Group, stats *stats.Counter) *Sender {
-	return &Sender{config: config, store: store, docs: docs, requests: requests, providers: providers, background: background, stats: stats}
+	o := &Sender{config: config, store: store, docs: docs, requests: requests, providers: providers, background: background, stats: stats, channels: make(map[string]channel.Channel)}
+	for _, c := range config.Channels {
+		o.channels[c.Kind()] = c
+	}
+	return o
 }

@@ -162,6 +162,7 @@ type Executor struct {
 	Reads
 	Policies
 	Maintenance
+	Channels
 
 	config     Config
 	store      *encrypted.Store
@@ -227,6 +228,7 @@ func New(config Config) (*Executor, error) {
 	e.admin = admin.New(admin.Config{Retention: config.Retention, Audit: config.Audit, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.periodic, e.background)
 	e.Reads = Reads{views: e.views, requests: e.requests, providers: e.providers, waiter: e.waiter}
 	e.Policies = Policies{governor: e.governor, requests: e.requests}
+	e.Channels = Channels{outbox: e.outbox}
 	e.Maintenance = Maintenance{admin: e.admin, store: e.store}
 	return e, nil
 }

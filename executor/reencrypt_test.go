@@ -52,7 +52,7 @@ func TestReencrypt_DocumentWrittenBackIsEncryptedWithTheNewKey(t *testing.T) {
 		close(taken)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if papers := papersOf(t, s, "acme", "notice"); len(papers) == 0 || papers[0].Revision < 3 {
+		if papers := papersOf(t, s, "acme", "delivery"); len(papers) == 0 || papers[0].Revision < 3 {
 			t.Fatalf("no notice was delivered: %+v", papers)
 		}
 		if sum, err := e.Reencrypt(t.Context(), nil); err != nil || sum.Changed != 0 {

@@ -37,6 +37,7 @@ type Sender struct {
 	stats      *stats.Counter
 	channels   map[string]channel.Channel // by kind
 	inbox      desk.Channels              // what people find without a channel
+	accepted   chan struct{}              // signals a new message of a person
 	// answeringNow counts the messages to runs that are being answered here, sendingNow those that
 	// are only sent elsewhere.
 	answeringNow, sendingNow atomic.Int64
@@ -44,7 +45,7 @@ type Sender struct {
 
 // New returns a sender.
 func New(config Config, store *encrypted.Store, docs *docs.Docs, requests *requests.Service, providers *providers.Set, background *background.Group, stats *stats.Counter) *Sender {
-	o := &Sender{config: config, store: store, docs: docs, requests: requests, providers: providers, background: background, stats: stats, channels: make(map[string]channel.Channel)}
+	o := &Sender{config: config, store: store, docs: docs, requests: requests, providers: providers, background: background, stats: stats, channels: make(map[string]channel.Channel), accepted: make(chan struct{}, 1)}
 	for _, c := range config.Channels {
 		o.channels[c.Kind()] = c
 	}

@@ -1,0 +1,99 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// A click is stored once, and processed until the receiver succeeds, also after a restart.
+func TestInbound_IsProcessedUntilItSucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewStore(nil)
+		change := func(c *executor.Config) { c.Poll = time.Second }
+		e := new(dropper).executor(t, s, change)
+		click := channel.Inbound{Account: "acme", ID: "click-1", Body: json.RawMessage(`{"value":"approve"}`)}
+		for range 2 {
+			if err := e.AcceptInbound(t.Context(), "slack", click); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var mu sync.Mutex
+		var got []channel.Inbound
+		other := new(dropper).executor(t, s, change) // another process
+		for _, e := range []*executor.Executor{e, other} {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			go e.ReceiveInbound(ctx, func(_ context.Context, kind string, in channel.Inbound) error {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, in)
+				if kind != "slack" || len(got) < 3 {
+					return errors.New("the API is not available")
+				}
+				return nil
+			})
+		}
+		time.Sleep(10 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(got) != 3 || got[2].ID != "click-1" || got[2].Attempt != 3 || string(got[2].Body) != `{"value":"approve"}` || got[2].Account != "acme" {
+			t.Errorf("processed %+v", got)
+		}
+	})
+}
+
+func TestChannelLink_TokenIsUsedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := new(dropper).executor(t, memory.NewStore(nil), func(*executor.Config) {})
+		sender := channel.Sender{Account: "acme", Channel: "slack", ID: "T1/U1", Name: "ann"}
+		if _, err := e.ChannelLink(t.Context(), sender); !errors.Is(err, channel.ErrNotLinked) {
+			t.Fatalf("before the link: %v", err)
+		}
+		token, err := e.NewLinkToken(t.Context(), sender)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.UseLinkToken(t.Context(), "other", token, "eve", nil); !errors.Is(err, executor.ErrLinkInvalid) {
+			t.Errorf("I8: another account used the token: %v", err)
+		}
+		if _, err := e.UseLinkToken(t.Context(), "acme", token, "ann@acme", []string{"approver"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.UseLinkToken(t.Context(), "acme", token, "eve", nil); !errors.Is(err, executor.ErrLinkInvalid) {
+			t.Errorf("the token was used twice: %v", err)
+		}
+		link, err := e.ChannelLink(t.Context(), sender)
+		if err != nil || link.Principal != "ann@acme" {
+			t.Errorf("link %+v, %v", link, err)
+		}
+		if _, err := e.ChannelLink(t.Context(), channel.Sender{Account: "acme", Channel: "slack", ID: "T2/U1"}); !errors.Is(err, channel.ErrNotLinked) {
+			t.Errorf("another workspace: %v", err)
+		}
+		late, err := e.NewLinkToken(t.Context(), sender)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Minute)
+		if _, err := e.UseLinkToken(t.Context(), "acme", late, "eve", nil); !errors.Is(err, executor.ErrLinkInvalid) {
+			t.Errorf("an expired token was used: %v", err)
+		}
+		if err := e.RevokeChannelLink(t.Context(), sender, "eve"); !errors.Is(err, channel.ErrNotLinked) {
+			t.Errorf("another person revoked the link: %v", err)
+		}
+		if err := e.RevokeChannelLink(t.Context(), sender, "ann@acme"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.ChannelLink(t.Context(), sender); !errors.Is(err, channel.ErrNotLinked) {
+			t.Errorf("after the link was revoked: %v", err)
+		}
+	})
+}

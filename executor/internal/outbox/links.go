@@ -1,0 +1,136 @@
+package outbox
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	linkTokenLifetime = 15 * time.Minute
+	linkLifetime      = 90 * 24 * time.Hour
+)
+
+// ErrLinkInvalid says that a one-time link is unknown, expired or used.
+var ErrLinkInvalid = errors.New("executor: the link is unknown, expired or used")
+
+// NewLinkToken returns the token of a one-time link for an account of a channel.
+func (o *Sender) NewLinkToken(ctx context.Context, s channel.Sender) (string, error) {
+	if s.Account == "" || s.Channel == "" || s.ID == "" || len(s.ID) > 200 {
+		return "", errors.New("executor: a sender needs an account, a channel and an id of at most 200 characters")
+	}
+	now, err := o.store.Now(ctx)
+	if err != nil {
+		return "", err
+	}
+	token := rand.Text()
+	body, err := json.Marshal(docs.LinkToken{Channel: s.Channel, Sender: s.ID, Name: s.Name, Until: now.Add(linkTokenLifetime)})
+	if err != nil {
+		return "", err
+	}
+	return token, o.docs.WriteDocument(ctx, s.Account, store.DocumentChange{Kind: docs.LinkTokenKind, ID: ident.Derive("lt", token), Body: body, Index: []byte(`{}`)})
+}
+
+// LinkToken returns what a one-time link is for, or ErrLinkInvalid.
+func (o *Sender) LinkToken(ctx context.Context, account, token string) (docs.LinkToken, error) {
+	t, _, _, err := o.linkToken(ctx, account, token)
+	return t, err
+}
+
+func (o *Sender) linkToken(ctx context.Context, account, token string) (t docs.LinkToken, document store.Document, now time.Time, err error) {
+	document, err = o.store.Document(ctx, account, docs.LinkTokenKind, ident.Derive("lt", token))
+	if docs.IsNotFound(err) {
+		return t, document, now, ErrLinkInvalid
+	}
+	if err == nil {
+		err = o.docs.DecodeBody(document, &t)
+	}
+	if err == nil {
+		now, err = o.store.Now(ctx)
+	}
+	if err == nil && (t.Used || !now.Before(t.Until)) {
+		err = ErrLinkInvalid
+	}
+	return t, document, now, err
+}
+
+// UseLinkToken links an account of a channel to a person, and uses up the token.
+func (o *Sender) UseLinkToken(ctx context.Context, account, token, principal string, roles []string) (docs.ChannelLink, error) {
+	t, used, now, err := o.linkToken(ctx, account, token)
+	if err != nil {
+		return docs.ChannelLink{}, err
+	}
+	link := docs.ChannelLink{Channel: t.Channel, Sender: t.Sender, Name: t.Name, Principal: principal, Roles: roles, At: now, Until: now.Add(linkLifetime)}
+	t.Used = true
+	change := store.DocumentChange{Kind: docs.LinkTokenKind, ID: used.ID, BaseRevision: used.Revision, Index: used.Index}
+	if change.Body, err = json.Marshal(t); err != nil {
+		return docs.ChannelLink{}, err
+	}
+	next, err := o.linkChange(ctx, account, link)
+	if err != nil {
+		return docs.ChannelLink{}, err
+	}
+	err = o.store.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{change, next}})
+	if errors.Is(err, store.ErrStale) {
+		err = ErrLinkInvalid // it was used at the same time
+	}
+	return link, err
+}
+
+func linkID(kind, sender string) string { return kind + "/" + ident.Derive("l", sender) }
+
+func (o *Sender) linkChange(ctx context.Context, account string, link docs.ChannelLink) (store.DocumentChange, error) {
+	change := store.DocumentChange{Kind: docs.LinkKind, ID: linkID(link.Channel, link.Sender), Index: []byte(`{}`)}
+	before, err := o.store.Document(ctx, account, change.Kind, change.ID)
+	switch {
+	case err == nil:
+		change.BaseRevision = before.Revision
+	case !docs.IsNotFound(err):
+		return change, err
+	}
+	change.Body, err = json.Marshal(link)
+	return change, err
+}
+
+// Link returns the link of an account of a channel, or channel.ErrNotLinked.
+func (o *Sender) Link(ctx context.Context, s channel.Sender) (link docs.ChannelLink, err error) {
+	document, err := o.store.Document(ctx, s.Account, docs.LinkKind, linkID(s.Channel, s.ID))
+	if docs.IsNotFound(err) {
+		return link, channel.ErrNotLinked
+	}
+	if err == nil {
+		err = o.docs.DecodeBody(document, &link)
+	}
+	if err != nil {
+		return link, err
+	}
+	now, err := o.store.Now(ctx)
+	if err == nil && (link.Revoked || !now.Before(link.Until) || link.Sender != s.ID) {
+		err = channel.ErrNotLinked
+	}
+	return link, err
+}
+
+// RevokeLink ends the link of an account of a channel, if it belongs to the person.
+func (o *Sender) RevokeLink(ctx context.Context, s channel.Sender, principal string) error {
+	link, err := o.Link(ctx, s)
+	if err != nil {
+		return err
+	}
+	if link.Principal != principal {
+		return channel.ErrNotLinked
+	}
+	link.Revoked = true
+	change, err := o.linkChange(ctx, s.Account, link)
+	if err != nil {
+		return err
+	}
+	return o.docs.WriteDocument(ctx, s.Account, change)
+}

@@ -110,8 +110,8 @@ soak: need-go need-pg need-redis ## property and crash tests for hours, with SOA
 		sed -n 's/\.test$$//p'); \
 	others=$$(go list ./... | grep -vxF "$$rapid"); \
 	set -e; export FERMATA_SOAK=1; \
-	if [ -n "$$others" ]; then go test -count=1 -timeout 2h -run 'Property|Crash' $(TESTFLAGS) $$others; fi; \
-	if [ -n "$$rapid" ]; then go test -count=1 -timeout 2h -run 'Property|Crash' $(TESTFLAGS) $$rapid -rapid.checks=$(SOAKCHECKS); fi
+	if [ -n "$$others" ]; then go test -count=1 -timeout 2h -run 'Property|Crash|ManyRequests' $(TESTFLAGS) $$others; fi; \
+	if [ -n "$$rapid" ]; then go test -count=1 -timeout 2h -run 'Property|Crash|ManyRequests' $(TESTFLAGS) $$rapid -rapid.checks=$(SOAKCHECKS); fi
 
 mutate: need-go need-pg ## switch off one safeguard at a time; fails if a test does not notice
 	@go run ./internal/mutationtest $(MUTATEFLAGS)

@@ -201,6 +201,37 @@ type Kind struct {
 type Page[T any] struct {
 	Items []T    `json:"items"`
 	Next  string `json:"next,omitempty" doc:"The cursor of the next page; omitted on the last page."`
+	// Only lists of requests have the following.
+	Previous string `json:"previous,omitempty" doc:"The cursor of the previous page; omitted on the first page."`
+	Partial  bool   `json:"partial,omitempty" doc:"The search stopped after many requests that do not match. There may be more: next continues."`
+}
+
+// RequestCounts are the numbers of requests in the lists of the inbox.
+type RequestCounts struct {
+	Mine    BoundedCount `json:"mine" doc:"Requests that wait for the caller: is:mine."`
+	Groups  BoundedCount `json:"groups" doc:"Open requests that ask a group of the caller: is:groups."`
+	Open    BoundedCount `json:"open" doc:"Open requests: is:open."`
+	Snoozed BoundedCount `json:"snoozed" doc:"Open requests that are snoozed: is:snoozed."`
+	Decided BoundedCount `json:"decided" doc:"Decided requests: is:decided."`
+}
+
+// SavedView is a search that a person has saved.
+type SavedView struct {
+	ID string `json:"id"`
+	SaveView
+}
+
+// SaveView is the name and the search of a saved view.
+type SaveView struct {
+	Name  string `json:"name" minLength:"1" maxLength:"60" doc:"The name, unique among the caller's views."`
+	Query string `json:"query" minLength:"1" maxLength:"400" doc:"The search, as for list-requests."`
+}
+
+// BoundedCount is a number of requests. The server counts the oldest open and the newest decided
+// ones.
+type BoundedCount struct {
+	Count int  `json:"count"`
+	More  bool `json:"more,omitempty" doc:"There may be more: not all requests were counted."`
 }
 
 // Me is the authenticated principal.

@@ -17,6 +17,7 @@ type Activity struct {
 	IneligibleReason string              `json:"ineligibleReason,omitempty" doc:"Why the caller may not decide this request. Omitted if they may."`
 	Verbs            []string            `json:"verbs" doc:"The verbs that are allowed. It omits approve if the caller may do everything except approve."`
 	Requirements     []Requirement       `json:"requirements"`
+	MemberOf         []string            `json:"memberOf,omitempty" doc:"The required groups that the caller belongs to, while the request is open."`
 	MinAuth          string              `json:"minAuth,omitempty" doc:"The minimum authentication strength of an approver."`
 	Action           string              `json:"action,omitempty"`
 	Risk             int                 `json:"risk,omitempty"`

@@ -168,12 +168,14 @@ func readOutcome(raw []byte) (fermata.Outcome, error) {
 // Query filters a list; see the API for the parameters of each list.
 type Query struct {
 	Status, State, Kind, GraphID, Cursor string
-	Limit                                int
+	// Search and Order are for requests. Order is oldest or newest.
+	Search, Order string
+	Limit         int
 }
 
 func (q Query) values() url.Values {
 	v := make(url.Values)
-	for name, value := range map[string]string{"status": q.Status, "state": q.State, "kind": q.Kind, "graphId": q.GraphID, "cursor": q.Cursor} {
+	for name, value := range map[string]string{"status": q.Status, "state": q.State, "kind": q.Kind, "graphId": q.GraphID, "cursor": q.Cursor, "q": q.Search, "order": q.Order} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -231,9 +233,14 @@ func (c *Client) SendReceipt(ctx context.Context, stateKey string, receipt api.S
 	return kept, c.call(ctx, request{method: http.MethodPost, path: "/runs/" + url.PathEscape(stateKey) + "/receipt", body: receipt}, &kept)
 }
 
-// Requests returns a page of requests, oldest first.
+// Requests returns a page of requests.
 func (c *Client) Requests(ctx context.Context, q Query) (page api.Page[api.Request], err error) {
 	return page, c.call(ctx, request{path: "/requests", query: q.values()}, &page)
+}
+
+// RequestCounts returns the numbers of requests in the lists of the inbox.
+func (c *Client) RequestCounts(ctx context.Context) (counts api.RequestCounts, err error) {
+	return counts, c.call(ctx, request{path: "/requests/counts"}, &counts)
 }
 
 // Request returns one request.

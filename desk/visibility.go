@@ -1,6 +1,9 @@
 package desk
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Viewer is a caller who wants to see a request.
 type Viewer struct {
@@ -35,6 +38,27 @@ func (r Request) VisibleTo(v Viewer, directory Directory) (bool, error) {
 		return in, err
 	}
 	return r.decidesByName(v.ID, directory)
+}
+
+// GroupsOf returns the required groups that a person belongs to: each group:, role: or oncall: and
+// its name, once. The error is that of the directory.
+func (r Request) GroupsOf(person string, directory Directory) (groups []string, err error) {
+	d := &update{r: r, env: Env{Directory: directory}, command: CommandView, from: From{Actor: Actor{ID: person}}}
+	for _, g := range r.Requirement.Groups {
+		for _, who := range g.From {
+			if !strings.Contains(who, ":") || strings.HasPrefix(who, "user:") || slices.Contains(groups, who) {
+				continue
+			}
+			in, err := d.isMember(Group{From: []string{who}}, person)
+			if err != nil {
+				return nil, err
+			}
+			if in {
+				groups = append(groups, who)
+			}
+		}
+	}
+	return groups, nil
 }
 
 // IsAskedBy reports whether the viewer is the agent that made the request.

@@ -160,6 +160,19 @@ func (r Reads) MayDecide(doc desk.Request, person string) error {
 	return r.requests.MayDecide(doc, person)
 }
 
+// SavedView is a search that a person has saved.
+type SavedView = requests.SavedView
+
+// SavedViews returns the saved views of a person.
+func (r Reads) SavedViews(ctx context.Context, account, person string) ([]SavedView, error) {
+	return r.requests.SavedViews(ctx, account, person)
+}
+
+// GroupsOf returns the required groups of a request that a person belongs to.
+func (r Reads) GroupsOf(doc desk.Request, person string) ([]string, error) {
+	return r.requests.GroupsOf(doc, person)
+}
+
 // AllowedVerbs returns the verbs of a request that a person may use, or an error that desk.Code
 // knows if none of their decisions would count.
 func (r Reads) AllowedVerbs(doc desk.Request, person string) ([]desk.Verb, error) {

@@ -78,6 +78,12 @@ func (e *Executor) returnForRedesign(ctx context.Context, account, id string, ac
 	return e.requests.RequestDocument(ctx, account, id)
 }
 
+// ChangeViews replaces the saved views of a person by those that change returns. It may call change
+// several times. An error of change is returned, and nothing is written.
+func (e *Executor) ChangeViews(ctx context.Context, account, person string, change func([]SavedView) ([]SavedView, error)) error {
+	return e.requests.ChangeViews(ctx, account, person, change)
+}
+
 // Receipt is what an agent elsewhere says it did after the decision on its request.
 type Receipt = docs.Receipt
 

@@ -68,7 +68,7 @@ func FuzzCursors(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, cursor string) {
 		var run store.RunPosition
-		var asked store.InboxPosition
+		var asked requestCursor
 		for _, err := range []error{readCursor(cursor, &run), readCursor(cursor, &asked)} {
 			if p, ok := errors.AsType[*Problem](err); err != nil && (!ok || p.Code != "bad_request" || strings.Contains(p.Detail, cursor) && len(cursor) > 10) {
 				t.Fatalf("%q: %v", cursor, err)

@@ -31,6 +31,7 @@ func (s *Server) activityOf(doc desk.Request, me authn.Principal) *api.Activity 
 	verbs := doc.Requirement.Verbs
 	if doc.State == desk.StateOpen {
 		activity.Progress = doc.VoteProgress.String()
+		activity.MemberOf = s.memberOf(doc, me.ID)
 		if may, err := s.config.Executor.AllowedVerbs(doc, me.ID); err != nil {
 			activity.IneligibleReason = desk.Code(err)
 		} else {

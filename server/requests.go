@@ -84,13 +84,6 @@ func (s *Server) nextNodes(q executor.RequestView) [][]string {
 	return g.Drawing.Next(at)
 }
 
-type requestsInput struct {
-	State  string `query:"state" enum:"pending,decided,withdrawn,all" default:"pending"`
-	Kind   string `query:"kind" maxLength:"512"`
-	Cursor string `query:"cursor" maxLength:"4096" doc:"The cursor of the next page."`
-	Limit  int    `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 100 by default. A page has fewer items if they are large."`
-}
-
 type requestInput struct {
 	ID string `path:"id" maxLength:"512"`
 }
@@ -118,7 +111,8 @@ type answersInput struct {
 }
 
 func (s *Server) registerRequests() {
-	huma.Register(s.api, operation("list-requests", http.MethodGet, api.Prefix+"/requests", "List requests, oldest first", authn.RoleApprover, authn.RoleAuditor), s.listRequests)
+	huma.Register(s.api, operation("list-requests", http.MethodGet, api.Prefix+"/requests", "List and search requests", authn.RoleApprover, authn.RoleAuditor), s.listRequests)
+	huma.Register(s.api, operation("count-requests", http.MethodGet, api.Prefix+"/requests/counts", "Count the requests in the lists of the inbox", authn.RoleApprover, authn.RoleAuditor), s.countRequests)
 	huma.Register(s.api, operation("get-request", http.MethodGet, api.Prefix+"/requests/{id}", "Get a request", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.getRequest)
 	decide := operation("decide", http.MethodPost, api.Prefix+"/requests/{id}/decision", "Decide a request", authn.RoleApprover)
 	decide.MaxBodyBytes = fermata.MaxAnswerBytes + 4096
@@ -130,32 +124,6 @@ func (s *Server) registerRequests() {
 	create.Responses = s.outcomeResponses()
 	huma.Register(s.api, create, s.createRequest)
 	huma.Register(s.api, operation("list-answers", http.MethodGet, api.Prefix+"/answers", "List answered requests, for agents that poll", authn.RoleAgent, authn.RoleAuditor), s.listAnswers)
-}
-
-func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*pageOutput[api.Request], error) {
-	filter := store.InboxFilter{Kind: in.Kind}
-	if in.State != "all" {
-		filter.State = store.InterruptState(in.State)
-	}
-	if err := readCursor(in.Cursor, &filter.After); err != nil {
-		return nil, err
-	}
-	list, next, err := s.requestPage(ctx, principalOf(ctx), filter, pageSize(in.Limit))
-	if err != nil {
-		return nil, problemOf(err)
-	}
-	brief := func(q executor.RequestView) api.Request {
-		r := s.shownRequest(ctx, q)
-		if r.Activity != nil {
-			r.Activity.History, r.Activity.Comments, r.Activity.Clarifications = nil, nil, nil
-		}
-		return r
-	}
-	page, err := paged(list, len(list), brief, nil)
-	if err == nil && next != nil {
-		page.Body.Next, err = cursorOf(next)
-	}
-	return page, err
 }
 
 func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutput, error) {

@@ -64,6 +64,11 @@ var mayCall = map[string][]authn.Role{
 	"GET /api/v1/members":                  {},
 	"DELETE /api/v1/members/{id}":          {},
 	"GET /api/v1/me":                       {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/me/views":                 {authn.RoleApprover, authn.RoleAuditor},
+	"POST /api/v1/me/views":                {authn.RoleApprover, authn.RoleAuditor},
+	"PUT /api/v1/me/views/{id}":            {authn.RoleApprover, authn.RoleAuditor},
+	"DELETE /api/v1/me/views/{id}":         {authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/requests/counts":          {authn.RoleApprover, authn.RoleAuditor},
 	"GET /healthz":                         anyone,
 	"GET /readyz":                          anyone,
 	"GET /openapi.json":                    anyone,
@@ -255,6 +260,8 @@ var foreignRoutes = map[string]string{
 	"POST /api/v1/grants/{id}/revoke":      "",
 	"DELETE /api/v1/members/{id}":          "",
 	"GET /api/v1/policies/{digest}":        "",
+	"PUT /api/v1/me/views/{id}":            `{"name":"x","query":"x"}`,
+	"DELETE /api/v1/me/views/{id}":         "",
 	"POST /api/v1/ai/chat":                 `{"stateKey":"{stateKey}","resumeId":"1","resumeValue":{"action":"approve"}}`,
 }
 

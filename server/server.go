@@ -74,6 +74,7 @@ type Server struct {
 	limits   *admission.Limiter
 	quotas   admission.QuotaCache
 	presence presence.Tracker
+	counts   requestCounts
 	sessions *authn.Sessions // nil: no sessions
 	routes   []string
 	// heavyReads limits full-history reads: reconciliation, reports and policy replay.
@@ -127,6 +128,7 @@ func New(config Config) (*Server, error) {
 	s.registerGraphs()
 	s.registerHealth()
 	s.registerMe()
+	s.registerSavedViews()
 	s.registerMembers()
 	if s.sessions != nil {
 		s.sessions.Register(mux.HandleFunc)

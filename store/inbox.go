@@ -1,14 +1,15 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
 
 // Inbox reads the interrupts of an account as people see them.
 type Inbox interface {
-	// InboxItems returns interrupts of all runs of an account in the order in which they became
-	// visible, oldest first.
+	// InboxItems returns interrupts of all runs of an account. It returns ErrInvalid for a filter
+	// that no index serves; see [InboxFilter].
 	InboxItems(ctx context.Context, account string, filter InboxFilter) ([]InboxItem, error)
 
 	// InboxItem returns one interrupt, or ErrNotFound.
@@ -43,19 +44,51 @@ type InboxItem struct {
 	Request *Document
 }
 
-// InboxFilter selects interrupts.
+// InboxFilter selects interrupts. Stores serve each filter with an index, so that a page costs the
+// same however many interrupts the account has.
 type InboxFilter struct {
-	// State and Kind restrict the result if they are not empty.
+	// State is pending or decided, or "" for all. Decided interrupts are ordered by the time of
+	// their decision, the others by the time they became visible.
 	State InterruptState
-	Kind  string
-	// After is the position of the last item of the previous page; zero starts at the beginning.
+	// Kind restricts the result if it is not empty. It requires the state pending.
+	Kind string
+	// After and Before are the bounds of the list, which they do not belong to. Zero: no bound.
+	After, Before InboxPosition
+	// Newest returns the newest items first, otherwise the oldest.
+	Newest bool
 	// Limit is the page size, at most 1000; 0 means 100.
-	After InboxPosition
 	Limit int
 }
 
-// InboxPosition is the position of an interrupt in the list: its creation time, then its id.
+// Validate returns ErrInvalid for a filter that no index serves.
+func (f InboxFilter) Validate() error {
+	switch f.State {
+	case InterruptPending:
+		return nil
+	case "", InterruptDecided:
+		if f.Kind == "" {
+			return nil
+		}
+	case InterruptWithdrawn:
+	}
+	return ErrInvalid
+}
+
+// Position returns the position of an interrupt in the list of the filter.
+func (f InboxFilter) Position(i Interrupt) InboxPosition {
+	if f.State == InterruptDecided {
+		return InboxPosition{At: i.DecidedAt, ID: i.ID}
+	}
+	return InboxPosition{At: i.Created, ID: i.ID}
+}
+
+// InboxPosition is a position in a list of interrupts: a time, then an id.
 type InboxPosition struct {
-	Created time.Time
-	ID      string
+	At time.Time
+	ID string
+}
+
+// Compare orders positions.
+func (p InboxPosition) Compare(other InboxPosition) int {
+	return cmp.Or(p.At.Compare(other.At), cmp.Compare(p.ID, other.ID))
 }

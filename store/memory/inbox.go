@@ -11,11 +11,22 @@ import (
 
 // InboxItems returns interrupts of all runs of an account; see [store.Inbox].
 func (r *Store) InboxItems(ctx context.Context, account string, filter store.InboxFilter) ([]store.InboxItem, error) {
+	if err := filter.Validate(); err != nil {
+		return nil, err
+	}
 	return update(ctx, r, func(b *tables, _ time.Time) ([]store.InboxItem, error) {
+		none := store.InboxPosition{}
 		all := b.inboxItems(account, func(i *store.Interrupt) bool {
 			return (filter.State == "" || i.State == filter.State) && (filter.Kind == "" || i.Kind == filter.Kind) &&
-				(filter.After == (store.InboxPosition{}) || cmp.Or(i.Created.Compare(filter.After.Created), cmp.Compare(i.ID, filter.After.ID)) > 0)
+				(filter.After == none || filter.Position(*i).Compare(filter.After) > 0) &&
+				(filter.Before == none || filter.Position(*i).Compare(filter.Before) < 0)
 		})
+		slices.SortFunc(all, func(a, b store.InboxItem) int {
+			return filter.Position(a.Interrupt).Compare(filter.Position(b.Interrupt))
+		})
+		if filter.Newest {
+			slices.Reverse(all)
+		}
 		return all[:min(len(all), pageSize(filter.Limit, 100))], nil
 	})
 }
@@ -64,7 +75,7 @@ func (r *Store) CountPending(ctx context.Context, account string, limit int) (in
 	})
 }
 
-// inboxItems lists the matching interrupts of an account, oldest first.
+// inboxItems lists the matching interrupts of an account, in no order.
 func (b *tables) inboxItems(account string, wanted func(*store.Interrupt) bool) []store.InboxItem {
 	var all []store.InboxItem
 	for key, run := range b.runs {
@@ -77,9 +88,6 @@ func (b *tables) inboxItems(account string, wanted func(*store.Interrupt) bool) 
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b store.InboxItem) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
-	})
 	return all
 }
 

@@ -16,18 +16,36 @@ const (
 	joinRuns = `FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
 LEFT JOIN papers AS p ON p.key = ` + requestKey + ` AND p.account = i.account`
 
-	// afterPosition selects what follows a position in the list. The first condition uses the
-	// index, the second is exact.
-	afterPosition = `sha256(i.account) = sha256($1) AND i.account = $1 AND i.created_at >= $2 AND (i.created_at, i.id) > ($2, $3)
-  AND ($4::bytea = '' OR i.kind = $4)`
+	// The bounds of a list. The index serves the times of both. A separate condition on the times
+	// would make the planner expect so few rows that it sorts them all.
+	betweenCreated = `(i.created_at, i.id) > ($2, $3) AND (i.created_at, i.id) < ($4, $5)`
+	betweenDecided = `(i.decided_at, i.id) > ($2, $3) AND (i.decided_at, i.id) < ($4, $5)`
 
-	pendingItemsSQL = `
+	// Each list has its index, and a statement for each direction.
+	allItems = `
 SELECT ` + inboxColumns + ` ` + joinRuns + `
-WHERE ` + afterPosition + ` AND i.state = 'pending' ORDER BY i.created_at, i.id LIMIT $5`
+WHERE sha256(i.account) = sha256($1) AND i.account = $1 AND ` + betweenCreated
+	pendingItems = `
+SELECT ` + inboxColumns + ` ` + joinRuns + `
+WHERE sha256(i.account) = sha256($1) AND i.account = $1 AND i.state = 'pending' AND ` + betweenCreated
+	kindItems = `
+SELECT ` + inboxColumns + ` ` + joinRuns + `
+WHERE sha256(i.account) = sha256($1) AND i.account = $1 AND i.state = 'pending' AND i.created_at > '-infinity' AND sha256(i.kind) = sha256($7) AND ` + betweenCreated
+	decidedItems = `
+SELECT ` + inboxColumns + ` ` + joinRuns + `
+WHERE sha256(i.account) = sha256($1) AND i.account = $1 AND i.decided_at IS NOT NULL AND ` + betweenDecided
 
-	inboxItemsSQL = `
-SELECT ` + inboxColumns + ` ` + joinRuns + `
-WHERE ` + afterPosition + ` AND ($6::text = '' OR i.state::text = $6) ORDER BY i.created_at, i.id LIMIT $5`
+	oldestCreated = ` ORDER BY i.created_at, i.id LIMIT $6`
+	newestCreated = ` ORDER BY i.created_at DESC, i.id DESC LIMIT $6`
+
+	oldestItemsSQL        = allItems + oldestCreated
+	newestItemsSQL        = allItems + newestCreated
+	oldestPendingItemsSQL = pendingItems + oldestCreated
+	newestPendingItemsSQL = pendingItems + newestCreated
+	oldestOfKindSQL       = kindItems + oldestCreated
+	newestOfKindSQL       = kindItems + newestCreated
+	oldestDecidedSQL      = decidedItems + ` ORDER BY i.decided_at, i.id LIMIT $6`
+	newestDecidedSQL      = decidedItems + ` ORDER BY i.decided_at DESC, i.id DESC LIMIT $6`
 
 	inboxItemSQL = `
 SELECT ` + inboxColumns + ` ` + joinRuns + `
@@ -62,18 +80,41 @@ func (w extraDest) Scan(dest ...any) error { return w.CollectableRow.Scan(append
 
 // InboxItems returns interrupts of all runs of an account; see [store.Inbox].
 func (s *Store) InboxItems(ctx context.Context, account string, f store.InboxFilter) (asked []store.InboxItem, err error) {
-	after := pgtype.Timestamptz{Time: f.After.Created, Valid: true}
-	if f.After == (store.InboxPosition{}) {
-		after.InfinityModifier = pgtype.NegativeInfinity
+	if err := f.Validate(); err != nil {
+		return nil, err
 	}
 	var t txn
-	values := []any{account, after, f.After.ID, f.Kind, pageSize(f.Limit, 100)}
-	text := pendingItemsSQL
-	if f.State != store.InterruptPending {
-		text, values = inboxItemsSQL, append(values, f.State)
+	values := []any{account, inboxBound(f.After, pgtype.NegativeInfinity), f.After.ID, inboxBound(f.Before, pgtype.Infinity), f.Before.ID, pageSize(f.Limit, 100)}
+	if f.Kind != "" {
+		values = append(values, f.Kind)
 	}
-	queryAll(&t, &asked, scanInboxItem, text, values...)
+	queryAll(&t, &asked, scanInboxItem, inboxItemsSQL(f), values...)
 	return asked, s.view(ctx, "list interrupts in", &t)
+}
+
+func inboxBound(p store.InboxPosition, none pgtype.InfinityModifier) pgtype.Timestamptz {
+	bound := pgtype.Timestamptz{Time: p.At, Valid: true}
+	if p == (store.InboxPosition{}) {
+		bound.InfinityModifier = none
+	}
+	return bound
+}
+
+// inboxItemsSQL returns the statement for a filter.
+func inboxItemsSQL(f store.InboxFilter) string {
+	oldest, newest := oldestItemsSQL, newestItemsSQL
+	switch {
+	case f.Kind != "":
+		oldest, newest = oldestOfKindSQL, newestOfKindSQL
+	case f.State == store.InterruptPending:
+		oldest, newest = oldestPendingItemsSQL, newestPendingItemsSQL
+	case f.State == store.InterruptDecided:
+		oldest, newest = oldestDecidedSQL, newestDecidedSQL
+	}
+	if f.Newest {
+		return newest
+	}
+	return oldest
 }
 
 // InboxItem returns one interrupt; see [store.Inbox].

@@ -14,15 +14,34 @@ const (
 	joinRuns = `CROSS JOIN runs AS r ON r.account = i.account AND r.run = i.run
 LEFT JOIN papers AS p ON p.account = i.account AND p.kind = 'request' AND p.id = i.id`
 
-	afterPosition = `i.account = ?1 AND (i.created_at, i.id) > (?2, ?3) AND (length(?4) = 0 OR i.kind = ?4)`
+	betweenCreated = ` AND (i.created_at, i.id) > (?2, ?3) AND (i.created_at, i.id) < (?4, ?5) `
+	betweenDecided = ` AND (i.decided_at, i.id) > (?2, ?3) AND (i.decided_at, i.id) < (?4, ?5) `
 
-	pendingItemsSQL = `
-SELECT ` + inboxColumns + ` FROM interrupts AS i INDEXED BY interrupts_pending ` + joinRuns + `
-WHERE ` + afterPosition + ` AND i.state = 'pending' ORDER BY i.created_at, i.id LIMIT ?5`
-
-	inboxItemsSQL = `
+	// Each list has its index, and a statement for each direction.
+	allItems = `
 SELECT ` + inboxColumns + ` FROM interrupts AS i INDEXED BY interrupts_asked ` + joinRuns + `
-WHERE ` + afterPosition + ` AND (length(?6) = 0 OR i.state = ?6) ORDER BY i.created_at, i.id LIMIT ?5`
+WHERE i.account = ?1` + betweenCreated
+	pendingItems = `
+SELECT ` + inboxColumns + ` FROM interrupts AS i INDEXED BY interrupts_pending ` + joinRuns + `
+WHERE i.account = ?1 AND i.state = 'pending'` + betweenCreated
+	kindItems = `
+SELECT ` + inboxColumns + ` FROM interrupts AS i INDEXED BY interrupts_of_kind ` + joinRuns + `
+WHERE i.account = ?1 AND i.kind = ?7 AND i.state = 'pending'` + betweenCreated
+	decidedItems = `
+SELECT ` + inboxColumns + ` FROM interrupts AS i INDEXED BY interrupts_decided ` + joinRuns + `
+WHERE i.account = ?1 AND i.state = 'decided'` + betweenDecided
+
+	oldestCreated = `ORDER BY i.created_at, i.id LIMIT ?6`
+	newestCreated = `ORDER BY i.created_at DESC, i.id DESC LIMIT ?6`
+
+	oldestItemsSQL        = allItems + oldestCreated
+	newestItemsSQL        = allItems + newestCreated
+	oldestPendingItemsSQL = pendingItems + oldestCreated
+	newestPendingItemsSQL = pendingItems + newestCreated
+	oldestOfKindSQL       = kindItems + oldestCreated
+	newestOfKindSQL       = kindItems + newestCreated
+	oldestDecidedSQL      = decidedItems + `ORDER BY i.decided_at, i.id LIMIT ?6`
+	newestDecidedSQL      = decidedItems + `ORDER BY i.decided_at DESC, i.id DESC LIMIT ?6`
 
 	inboxItemSQL = `
 SELECT ` + inboxColumns + ` FROM interrupts AS i ` + joinRuns + ` WHERE i.account = ?1 AND i.id = ?2`
@@ -55,20 +74,42 @@ func (w extraDest) Scan(dest ...any) error { return w.rowScanner.Scan(append(des
 
 // InboxItems returns interrupts of all runs of an account; see [store.Inbox].
 func (s *Store) InboxItems(ctx context.Context, account string, filter store.InboxFilter) ([]store.InboxItem, error) {
-	after := int64(math.MinInt64)
+	if err := filter.Validate(); err != nil {
+		return nil, err
+	}
+	after, before := int64(math.MinInt64), int64(math.MaxInt64)
 	if filter.After != (store.InboxPosition{}) {
-		after = filter.After.Created.UnixMicro()
+		after = filter.After.At.UnixMicro()
 	}
-	values := []any{account, after, filter.After.ID, filter.Kind, pageSize(filter.Limit, 100)}
-	text := pendingItemsSQL
-	if filter.State != store.InterruptPending {
-		text, values = inboxItemsSQL, append(values, filter.State)
+	if filter.Before != (store.InboxPosition{}) {
+		before = filter.Before.At.UnixMicro()
 	}
-	all, err := queryAll(ctx, s.view(), scanInboxItem, text, values...)
+	values := []any{account, after, filter.After.ID, before, filter.Before.ID, pageSize(filter.Limit, 100)}
+	if filter.Kind != "" {
+		values = append(values, filter.Kind)
+	}
+	all, err := queryAll(ctx, s.view(), scanInboxItem, inboxItemsSQL(filter), values...)
 	if err != nil {
 		return nil, s.fail(ctx, "list interrupts in", err)
 	}
 	return all, nil
+}
+
+// inboxItemsSQL returns the statement for a filter.
+func inboxItemsSQL(filter store.InboxFilter) string {
+	oldest, newest := oldestItemsSQL, newestItemsSQL
+	switch {
+	case filter.Kind != "":
+		oldest, newest = oldestOfKindSQL, newestOfKindSQL
+	case filter.State == store.InterruptPending:
+		oldest, newest = oldestPendingItemsSQL, newestPendingItemsSQL
+	case filter.State == store.InterruptDecided:
+		oldest, newest = oldestDecidedSQL, newestDecidedSQL
+	}
+	if filter.Newest {
+		return newest
+	}
+	return oldest
 }
 
 // InboxItem returns one interrupt; see [store.Inbox].

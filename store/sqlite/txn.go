@@ -20,7 +20,8 @@ var (
 		receiptSQL, interruptsSQL, runSnapshotSQL, pendingInterruptsSQL, dueInterruptsSQL,
 		eventsSQL, feedSQL, lastEventSQL,
 		finishedRunsSQL, runSQL, resumesOfSQL, effectsOfSQL, namedValueSQL,
-		pendingItemsSQL, inboxItemsSQL, inboxItemSQL, countPendingSQL, pendingByKindSQL, credentialSQL, credentialsOfSQL,
+		oldestItemsSQL, newestItemsSQL, oldestPendingItemsSQL, newestPendingItemsSQL, oldestOfKindSQL, newestOfKindSQL, oldestDecidedSQL, newestDecidedSQL,
+		inboxItemSQL, countPendingSQL, pendingByKindSQL, credentialSQL, credentialsOfSQL,
 		documentSQL, documentsSQL, documentsOfRunByKindSQL, documentsOfRunSQL, dueDocumentsSQL, auditHeadSQL, auditAccountsSQL, auditLinesSQL,
 	}
 	writerSQL = []string{

@@ -3,6 +3,8 @@ package storetest
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ func testInboxItems(t *testing.T, h *storeTester) {
 	h.waiting("r1", "a", "b")
 	h.waiting("r2", "c")
 	h.waiting("r3", "d")
+	h.waiting("r4", "e", "f")
 	h.wantResult(approve("r1", "1", "b"), store.ResultAccepted)
 	_, err := h.store.Cancel(h.ctx(), "acme", "r3", store.StatusCancelled, nil, store.Writes{})
 	h.must(err)
@@ -32,19 +35,41 @@ func testInboxItems(t *testing.T, h *storeTester) {
 				}
 				all = append(all, a.ID)
 			}
-			last := list[len(list)-1]
-			filter.After = store.InboxPosition{Created: last.Created, ID: last.ID}
+			bound := &filter.After
+			if filter.Newest {
+				bound = &filter.Before
+			}
+			*bound = filter.Position(list[len(list)-1].Interrupt)
 		}
 	}
-	for state, want := range map[store.InterruptState]string{"": "[a b c d]", store.InterruptPending: "[a c]", store.InterruptDecided: "[b]", store.InterruptWithdrawn: "[d]"} {
-		for limit := range 3 {
+	h.wantResult(approve("r4", "2", "e"), store.ResultAccepted)
+	h.wantResult(approve("r1", "3", "a"), store.ResultAccepted) // after those that became visible later
+	for state, want := range map[store.InterruptState]string{"": "[a b c d e f]", store.InterruptPending: "[c f]", store.InterruptDecided: "[b e a]"} {
+		reversed := strings.Fields(strings.Trim(want, "[]"))
+		slices.Reverse(reversed)
+		for limit := range 4 {
 			if got := fmt.Sprint(ids(store.InboxFilter{State: state, Limit: limit})); got != want {
 				t.Errorf("%s in pages of %d: %s", state, limit, got)
 			}
+			if got := ids(store.InboxFilter{State: state, Limit: limit, Newest: true}); !slices.Equal(got, reversed) {
+				t.Errorf("%s in pages of %d, newest first: %s", state, limit, got)
+			}
 		}
 	}
-	if got := ids(store.InboxFilter{Kind: "another"}); got != nil {
-		t.Errorf("of another kind: %v", got)
+	pending := store.InboxFilter{State: store.InterruptPending}
+	for kind, want := range map[string]string{"another": "[]", h.interrupt("r1", "a").Kind: "[c f]"} {
+		pending.Kind = kind
+		if got := fmt.Sprint(ids(pending)); got != want {
+			t.Errorf("of the kind %s: %s", kind, got)
+		}
+	}
+	all := store.InboxFilter{After: store.InboxFilter{}.Position(h.interrupt("r1", "b")), Before: store.InboxFilter{}.Position(h.interrupt("r4", "e"))}
+	if got := fmt.Sprint(ids(all)); got != "[c d]" {
+		t.Errorf("between b and e: %s", got)
+	}
+	for _, unserved := range []store.InboxFilter{{State: store.InterruptWithdrawn}, {Kind: "k"}, {State: store.InterruptDecided, Kind: "k"}, {State: "?"}} {
+		_, err := h.store.InboxItems(h.ctx(), "acme", unserved)
+		h.wantErr(err, store.ErrInvalid)
 	}
 	if list, err := h.store.InboxItems(h.ctx(), "other", store.InboxFilter{}); err != nil || len(list) != 0 {
 		t.Errorf("another account sees %v, %v", list, err)

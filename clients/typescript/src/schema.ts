@@ -241,6 +241,42 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your saved searches */
+        get: operations["list-views"];
+        put?: never;
+        /** Save a search under a name */
+        post: operations["save-view"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/views/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Change a saved search */
+        put: operations["change-view"];
+        post?: never;
+        /** Delete a saved search */
+        delete: operations["delete-view"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/members": {
         parameters: {
             query?: never;
@@ -350,11 +386,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List requests, oldest first */
+        /** List and search requests */
         get: operations["list-requests"];
         put?: never;
         /** Create a request, from an agent in any language */
         post: operations["create-request"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/requests/counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count the requests in the lists of the inbox */
+        get: operations["count-requests"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -869,6 +922,8 @@ export interface components {
             history?: components["schemas"]["HistoryEntry"][] | null;
             /** @description Why the caller may not decide this request. Omitted if they may. */
             ineligibleReason?: string;
+            /** @description The required groups that the caller belongs to, while the request is open. */
+            memberOf?: string[] | null;
             /** @description The minimum authentication strength of an approver. */
             minAuth?: string;
             /** @description A decision that takes effect at the end of its undo window. */
@@ -928,6 +983,12 @@ export interface components {
             items: components["schemas"]["AnsweredRequest"][] | null;
             /** @description The cursor for the next call. A page may be empty although there are more; there are no more yet if the cursor has not changed. */
             next: string;
+        };
+        BoundedCount: {
+            /** Format: int64 */
+            count: number;
+            /** @description There may be more: not all requests were counted. */
+            more?: boolean;
         };
         Budget: {
             /** Format: int64 */
@@ -1372,26 +1433,55 @@ export interface components {
             items: components["schemas"]["Graph"][] | null;
             /** @description The cursor of the next page; omitted on the last page. */
             next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
         };
         PageKind: {
             items: components["schemas"]["Kind"][] | null;
             /** @description The cursor of the next page; omitted on the last page. */
             next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
         };
         PageMember: {
             items: components["schemas"]["Member"][] | null;
             /** @description The cursor of the next page; omitted on the last page. */
             next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
         };
         PageRequest: {
             items: components["schemas"]["Request"][] | null;
             /** @description The cursor of the next page; omitted on the last page. */
             next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
         };
         PageRun: {
             items: components["schemas"]["Run"][] | null;
             /** @description The cursor of the next page; omitted on the last page. */
             next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
+        };
+        PageSavedView: {
+            items: components["schemas"]["SavedView"][] | null;
+            /** @description The cursor of the next page; omitted on the last page. */
+            next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
         };
         Pending: {
             /** Format: date-time */
@@ -1623,6 +1713,18 @@ export interface components {
              */
             until?: string;
         };
+        RequestCounts: {
+            /** @description Decided requests: is:decided. */
+            decided: components["schemas"]["BoundedCount"];
+            /** @description Open requests that ask a group of the caller: is:groups. */
+            groups: components["schemas"]["BoundedCount"];
+            /** @description Requests that wait for the caller: is:mine. */
+            mine: components["schemas"]["BoundedCount"];
+            /** @description Open requests: is:open. */
+            open: components["schemas"]["BoundedCount"];
+            /** @description Open requests that are snoozed: is:snoozed. */
+            snoozed: components["schemas"]["BoundedCount"];
+        };
         Requirement: {
             /** Format: int64 */
             count: number;
@@ -1721,6 +1823,19 @@ export interface components {
             status: "ready" | "running" | "waiting" | "parked" | "completed" | "failed" | "expired" | "cancelled" | "superseded";
             /** Format: date-time */
             updatedAt: string;
+        };
+        SaveView: {
+            /** @description The name, unique among the caller's views. */
+            name: string;
+            /** @description The search, as for list-requests. */
+            query: string;
+        };
+        SavedView: {
+            id: string;
+            /** @description The name, unique among the caller's views. */
+            name: string;
+            /** @description The search, as for list-requests. */
+            query: string;
         };
         SendReceipt: {
             /** @description The digest of the action and the arguments that were executed; approvedDigest of the decision if nothing differs. */
@@ -2221,6 +2336,132 @@ export interface operations {
             };
         };
     };
+    "list-views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageSavedView"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "save-view": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaveView"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedView"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "change-view": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaveView"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedView"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "delete-view": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "list-members": {
         parameters: {
             query?: never;
@@ -2409,11 +2650,16 @@ export interface operations {
     "list-requests": {
         parameters: {
             query?: {
+                /** @description A search: words and operators such as tool:refund, kind:approval, is:mine or age:>1h. A minus sign excludes, quotes keep spaces and colons. */
+                q?: string;
+                /** @description Defaults to pending, unless the search names a state. */
                 state?: "pending" | "decided" | "withdrawn" | "all";
                 kind?: string;
-                /** @description The cursor of the next page. */
+                /** @description Which requests come first. Decided requests are ordered by the time of their decision, the others by the time they were made. */
+                order?: "oldest" | "newest";
+                /** @description The cursor of the next or the previous page. */
                 cursor?: string;
-                /** @description Page size, 100 by default. A page has fewer items if they are large. */
+                /** @description Page size, 100 by default. A page has fewer items if they are large, or if the search matches few of many requests. */
                 limit?: number;
             };
             header?: never;
@@ -2478,6 +2724,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Outcome"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "count-requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestCounts"];
                 };
             };
             /** @description Error */

@@ -32,6 +32,9 @@ const JobKind store.DocumentKind = "chore"
 // AgentRateKind counts the requests that an agent created in the last hour. Its id is the agent.
 const AgentRateKind store.DocumentKind = "agent-rate"
 
+// SavedViewsKind has the saved searches of a person. Its id is the person.
+const SavedViewsKind store.DocumentKind = "views"
+
 const (
 	// ReceiptKind is what an agent elsewhere says it did after the decision on its request. Its id
 	// is the run, with which it is deleted.

@@ -29,6 +29,11 @@ func (s *Service) MaySee(doc desk.Request, viewer desk.Viewer) (bool, error) {
 	return doc.VisibleTo(viewer, s.DeskEnv(doc.Created).Directory)
 }
 
+// GroupsOf returns the required groups that a person belongs to.
+func (s *Service) GroupsOf(doc desk.Request, person string) ([]string, error) {
+	return doc.GroupsOf(person, s.DeskEnv(doc.Created).Directory)
+}
+
 // AllowedVerbs returns the verbs of a request that are open to a person, or an error that desk.Code
 // knows if no decision of theirs would count.
 func (s *Service) AllowedVerbs(doc desk.Request, person string) ([]desk.Verb, error) {

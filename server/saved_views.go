@@ -1,0 +1,104 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/search"
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/store"
+)
+
+// maxSavedViews is how many views a person may have.
+const maxSavedViews = 50
+
+const viewsPath = api.Prefix + "/me/views"
+
+type saveViewInput struct{ Body api.SaveView }
+
+type changeViewInput struct {
+	ID   string `path:"id" maxLength:"512"`
+	Body api.SaveView
+}
+
+type viewOutput struct{ Body api.SavedView }
+
+func (s *Server) registerSavedViews() {
+	roles := []authn.Role{authn.RoleApprover, authn.RoleAuditor}
+	huma.Register(s.api, operation("list-views", http.MethodGet, viewsPath, "List your saved searches", roles...), s.savedViews)
+	save := operation("save-view", http.MethodPost, viewsPath, "Save a search under a name", roles...)
+	save.DefaultStatus = http.StatusCreated
+	huma.Register(s.api, save, func(ctx context.Context, in *saveViewInput) (*viewOutput, error) {
+		return s.saveView(ctx, "", in.Body)
+	})
+	huma.Register(s.api, operation("change-view", http.MethodPut, viewsPath+"/{id}", "Change a saved search", roles...), func(ctx context.Context, in *changeViewInput) (*viewOutput, error) {
+		return s.saveView(ctx, in.ID, in.Body)
+	})
+	remove := operation("delete-view", http.MethodDelete, viewsPath+"/{id}", "Delete a saved search", roles...)
+	remove.DefaultStatus = http.StatusNoContent
+	huma.Register(s.api, remove, s.deleteView)
+}
+
+func (s *Server) savedViews(ctx context.Context, _ *struct{}) (*pageOutput[api.SavedView], error) {
+	me := principalOf(ctx)
+	views, err := s.config.Executor.SavedViews(ctx, me.Account, me.ID)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return paged(views, len(views), savedViewOf, nil)
+}
+
+func savedViewOf(v executor.SavedView) api.SavedView {
+	return api.SavedView{ID: v.ID, SaveView: api.SaveView{Name: v.Name, Query: v.Query}}
+}
+
+// saveView changes a view, or adds one if the id is "".
+func (s *Server) saveView(ctx context.Context, id string, body api.SaveView) (*viewOutput, error) {
+	if _, err := search.Parse(body.Query); err != nil {
+		return nil, problem("bad_request", "the search is not valid: %s", err)
+	}
+	me, saved := principalOf(ctx), executor.SavedView{ID: id, Name: body.Name, Query: body.Query}
+	err := s.config.Executor.ChangeViews(ctx, me.Account, me.ID, func(views []executor.SavedView) ([]executor.SavedView, error) {
+		if slices.ContainsFunc(views, func(v executor.SavedView) bool { return v.Name == body.Name && v.ID != id }) {
+			return nil, problem("bad_request", "you have a view with the name %q; choose another one", body.Name)
+		}
+		if id == "" {
+			if len(views) >= maxSavedViews {
+				return nil, problem("bad_request", "you have %d views, which is the maximum; delete one first", maxSavedViews)
+			}
+			saved.ID = ident.Random("view")
+			return append(views, saved), nil
+		}
+		at := slices.IndexFunc(views, func(v executor.SavedView) bool { return v.ID == id })
+		if at < 0 {
+			return nil, store.ErrNotFound
+		}
+		views[at] = saved
+		return views, nil
+	})
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &viewOutput{savedViewOf(saved)}, nil
+}
+
+func (s *Server) deleteView(ctx context.Context, in *requestInput) (*struct{}, error) {
+	me := principalOf(ctx)
+	err := s.config.Executor.ChangeViews(ctx, me.Account, me.ID, func(views []executor.SavedView) ([]executor.SavedView, error) {
+		left := slices.DeleteFunc(slices.Clone(views), func(v executor.SavedView) bool { return v.ID == in.ID })
+		if len(left) == len(views) {
+			return nil, store.ErrNotFound
+		}
+		return left, nil
+	})
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return nil, nil
+}

@@ -16,6 +16,9 @@ import (
 // minBatch is how many similar requests make a batch.
 const minBatch = 3
 
+// batchPage is how many requests are read to find similar ones.
+const batchPage = 200
+
 // batchLink leads to the batch page of similar requests.
 type batchLink struct {
 	Action, Href string
@@ -103,7 +106,7 @@ func (s *Site) batchData(v *visit) (*batchData, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := v.api.Requests(v.ctx(), client.Query{State: statePending, Limit: inboxPage})
+	list, err := v.api.Requests(v.ctx(), client.Query{State: statePending, Limit: batchPage})
 	if err != nil {
 		return nil, err
 	}

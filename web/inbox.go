@@ -6,27 +6,32 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/search"
 )
 
 // inboxData is the data of the inbox.
 type inboxData struct {
 	Tab, Query string
 	Tabs       []inboxTab
-	Batches    []batchLink
-	Rows       []inboxRow
+	Views      []inboxView
+	// Saving is the search that can be saved as a view; "" if there is none.
+	Saving  string
+	Batches []batchLink
+	Rows    []inboxRow
 	// Selected is the request on the right; nil if there is none.
 	Selected *requestData
 	// Chosen reports that the person selected it. On a phone the list is then hidden.
 	Chosen bool
 	// Bad says what is wrong with the search.
-	Bad  string
-	Next string
-	// first reports that this is the first page.
-	first bool
+	Bad string
+	// Next and Previous lead to the other pages. Partial reports that the search stopped early.
+	Next, Previous string
+	Partial        bool
+
+	cursor string
 }
 
 type inboxTab struct {
@@ -42,46 +47,34 @@ type inboxRow struct {
 
 // The tabs of the inbox.
 const (
-	tabMine, tabAll, tabSnoozed, tabDone = "mine", "all", "snoozed", "done"
+	tabMine, tabGroups, tabAll, tabSnoozed, tabDone = "mine", "groups", "all", "snoozed", "done"
 )
 
-var inboxTabs = []string{tabMine, tabAll, tabSnoozed, tabDone}
+var inboxTabs = []string{tabMine, tabGroups, tabAll, tabSnoozed, tabDone}
 
-// inboxPage is how many requests a page of the inbox reads.
-const inboxPage = 200
+// inboxPage is how many requests a page of the inbox has.
+const inboxPage = 50
 
 // inbox lists requests on the left and shows one on the right.
 func (s *Site) inbox(v *visit) (response, error) {
 	query := v.URL.Query()
-	d := &inboxData{Tab: query.Get("tab"), Query: strings.TrimSpace(query.Get("q")), Chosen: query.Get("id") != "", first: query.Get("cursor") == ""}
-	if !slices.Contains(inboxTabs, d.Tab) {
-		d.Tab = tabMine
-	}
-	state := statePending
-	if d.Tab == tabDone {
-		state = "decided"
-	}
-	list, err := v.api.Requests(v.ctx(), client.Query{State: state, Limit: inboxPage, Cursor: query.Get("cursor")})
+	d := inboxOf(query)
+	d.Chosen, d.cursor = query.Get("id") != "", query.Get("cursor")
+	rows, err := s.inboxRows(v, d)
 	if err != nil {
 		return nil, err
 	}
-	models, err := s.models(list.Items)
+	counts, err := v.api.RequestCounts(v.ctx())
 	if err != nil {
 		return nil, err
 	}
-	d.Tabs = d.tabs(v, models, list.Next != "")
-	find, err := parseSearch(d.Query)
-	if err != nil {
-		d.Bad = err.Error()
+	d.Tabs = d.tabs(v, counts)
+	if err := d.readViews(v); err != nil {
+		return nil, err
 	}
-	rows := slices.DeleteFunc(models, func(m *requestModel) bool { return !m.onTab(d.Tab, v.Now) || !find.matches(m, v.Now) })
-	sortQueue(rows, d.Tab)
 	d.Batches = batchesOf(rows)
 	if err := s.selectRequest(v, d, rows, query.Get("id")); err != nil {
 		return nil, err
-	}
-	if list.Next != "" {
-		d.Next = d.href("cursor", list.Next)
 	}
 	scripts := []string{"request.js", "inbox.js", "live.js"}
 	if d.Selected != nil {
@@ -89,6 +82,63 @@ func (s *Site) inbox(v *visit) (response, error) {
 	}
 	return page{Name: "inbox", Title: v.t("inbox.title"), Scripts: scripts, Data: d}, nil
 }
+
+func inboxOf(query url.Values) *inboxData {
+	d := &inboxData{Tab: query.Get("tab"), Query: strings.TrimSpace(query.Get("q"))}
+	if !slices.Contains(inboxTabs, d.Tab) {
+		d.Tab = tabMine
+	}
+	return d
+}
+
+// inboxRows reads the requests of the page, and says what is wrong with the search if it is not
+// valid.
+func (s *Site) inboxRows(v *visit, d *inboxData) ([]*requestModel, error) {
+	if _, err := search.Parse(d.search()); err != nil {
+		d.Bad = err.Error()
+		return nil, nil
+	}
+	order := "oldest"
+	if d.done() {
+		order = "newest"
+	}
+	list, err := v.api.Requests(v.ctx(), client.Query{Search: d.search(), Order: order, Limit: inboxPage, Cursor: d.cursor})
+	if err != nil {
+		return nil, err
+	}
+	if list.Next != "" {
+		d.Next = d.href("cursor", list.Next)
+	}
+	if list.Previous != "" {
+		d.Previous = d.href("cursor", list.Previous)
+	}
+	d.Partial = list.Partial
+	rows, err := s.models(list.Items)
+	sortQueue(rows, d.done())
+	return rows, err
+}
+
+// search returns the search of the tab with the person's own. A state in the person's search
+// replaces that of the tab.
+func (d *inboxData) search() string {
+	tab := tabSearches[d.Tab]
+	if own, err := search.Parse(d.Query); err == nil {
+		if _, named := own.State(); named {
+			tab = ""
+		}
+	}
+	return strings.TrimSpace(tab + " " + d.Query)
+}
+
+// done reports whether the list has decided requests.
+func (d *inboxData) done() bool {
+	q, err := search.Parse(d.search())
+	state, _ := q.State()
+	return err == nil && state == search.Decided
+}
+
+// tabSearches are the searches of the tabs.
+var tabSearches = map[string]string{tabMine: "is:mine", tabGroups: "is:groups", tabAll: "is:open", tabSnoozed: "is:snoozed", tabDone: "is:decided"}
 
 func (s *Site) models(items []api.Request) ([]*requestModel, error) {
 	models := make([]*requestModel, len(items))
@@ -126,7 +176,7 @@ func (s *Site) selectRequest(v *visit, d *inboxData, rows []*requestModel, id st
 
 // Live reports whether new requests are added to the list while it is shown: not to a later page,
 // and not to closed requests.
-func (d *inboxData) Live() bool { return d.Tab != tabDone && d.first }
+func (d *inboxData) Live() bool { return !d.done() && d.cursor == "" && d.Bad == "" }
 
 // LiveQuery returns the query of a row's fragment.
 func (d *inboxData) LiveQuery() string {
@@ -148,15 +198,20 @@ func (s *Site) inboxRow(v *visit) (response, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &inboxData{Tab: cmp.Or(v.URL.Query().Get("tab"), tabMine), Query: v.URL.Query().Get("q")}
-	find, err := parseSearch(d.Query)
-	if err != nil || m.Open() && (!m.onTab(d.Tab, v.Now) || !find.matches(m, v.Now)) {
-		return nil, errNotFound
+	d := inboxOf(v.URL.Query())
+	if m.Open() {
+		list, err := v.api.Requests(v.ctx(), client.Query{Search: d.search() + ` id:"` + m.ID + `"`, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(list.Items) == 0 {
+			return nil, errNotFound
+		}
 	}
 	return fragment{Name: "inbox", Part: "row", Data: inboxRow{m, d.href("id", m.ID), false}}, nil
 }
 
-// href returns the inbox with the same tab and search, and one more parameter.
+// href returns the inbox with the same tab, search and page, and one more parameter.
 func (d *inboxData) href(name, value string) string {
 	q := make(url.Values)
 	if d.Tab != tabMine {
@@ -164,6 +219,9 @@ func (d *inboxData) href(name, value string) string {
 	}
 	if d.Query != "" {
 		q.Set("q", d.Query)
+	}
+	if d.cursor != "" {
+		q.Set("cursor", d.cursor)
 	}
 	if name != "" {
 		q.Set(name, value)
@@ -174,21 +232,14 @@ func (d *inboxData) href(name, value string) string {
 	return "/inbox?" + q.Encode()
 }
 
-func (d *inboxData) tabs(v *visit, models []*requestModel, more bool) (tabs []inboxTab) {
+func (d *inboxData) tabs(v *visit, counts api.RequestCounts) (tabs []inboxTab) {
+	of := map[string]api.BoundedCount{tabMine: counts.Mine, tabGroups: counts.Groups, tabAll: counts.Open, tabSnoozed: counts.Snoozed, tabDone: counts.Decided}
 	for _, name := range inboxTabs {
 		t := inboxTab{Name: name, Title: v.t("inbox.tab." + name), Current: name == d.Tab, Href: "/inbox?tab=" + name}
-		if d.Tab != tabDone && name != tabDone {
-			n := 0
-			for _, m := range models {
-				if m.onTab(name, v.Now) {
-					n++
-				}
-			}
-			switch {
-			case more:
-				t.Count = strconv.Itoa(n) + "+"
-			case n > 0:
-				t.Count = strconv.Itoa(n)
+		if n := of[name]; n.Count > 0 {
+			t.Count = strconv.Itoa(n.Count)
+			if n.More {
+				t.Count += "+"
 			}
 		}
 		tabs = append(tabs, t)
@@ -196,27 +247,13 @@ func (d *inboxData) tabs(v *visit, models []*requestModel, more bool) (tabs []in
 	return tabs
 }
 
-// onTab reports whether a tab lists the request.
-func (m *requestModel) onTab(tab string, now time.Time) bool {
-	snoozed := m.Activity != nil && m.Activity.SnoozedUntil != nil && m.Activity.SnoozedUntil.After(now)
-	switch tab {
-	case tabMine:
-		return m.Eligible() && !snoozed
-	case tabSnoozed:
-		return m.Open() && snoozed
-	case tabAll:
-		return m.Open()
-	}
-	return !m.Open()
-}
-
 // riskRank is the order of risks.
 var riskRank = map[string]int{"high": 3, "medium": 2, "low": 1}
 
 // sortQueue sorts by risk and time left; closed requests by time of the decision, newest first.
-func sortQueue(rows []*requestModel, tab string) {
+func sortQueue(rows []*requestModel, done bool) {
 	slices.SortStableFunc(rows, func(a, b *requestModel) int {
-		if tab == tabDone && a.Decision != nil && b.Decision != nil {
+		if done && a.Decision != nil && b.Decision != nil {
 			return b.Decision.At.Compare(a.Decision.At)
 		}
 		if c := cmp.Compare(riskRank[b.Risk], riskRank[a.Risk]); c != 0 {

@@ -1,8 +1,12 @@
 package web_test
 
 import (
+	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,7 +35,7 @@ func TestInbox_Search(t *testing.T) {
 	c := ask(t, s, "inproc:content-review", "c1", `{"topic":"tea"}`)
 	b := s.SignIn("ann")
 	for query, found := range map[string]string{
-		"tool:refund": a, "kind:content": c, "tea": c, "run:r1": a, "graph:refund age:<1h": a, "age:>1h": "", "risk:high": "", "left:<1h 120.00": "",
+		"tool:refund": a, "kind:content*": c, "is:open tea": c, "-tool:refund": c, "is:decided": "", "tea": c, "run:r1": a, "graph:refund age:<1h": a, "age:>1h": "", "risk:high": "", "left:<1h 120.00": "",
 	} {
 		got := b.Get("/inbox?q=" + url.QueryEscape(query))
 		if got.Status != http.StatusOK {
@@ -44,7 +48,80 @@ func TestInbox_Search(t *testing.T) {
 		}
 	}
 	want(t, b.Get("/inbox?q=colour:red"), http.StatusOK, "unknown operator")
-	want(t, b.Get("/inbox?q=age:old"), http.StatusOK, "age:&gt;1h")
+	want(t, b.Get("/inbox?q=age:old"), http.StatusOK, "write age:&gt;1h")
+	want(t, b.Get("/inbox?q=tol:x"), http.StatusOK, "did you mean &#34;tool:&#34;?")
+	want(t, b.Get("/inbox"), http.StatusOK, "Search help", "tool:refund", "the action, or a part of its name")
+}
+
+// listed returns the ids of the rows of a page.
+func listed(body string) (ids []string) {
+	for _, m := range regexp.MustCompile(`<li class="row[^"]*" data-id="([^"]+)"`).FindAllStringSubmatch(body, -1) {
+		ids = append(ids, m[1])
+	}
+	return ids
+}
+
+func link(body, rel string) string {
+	m := regexp.MustCompile(`rel="` + rel + `" href="([^"]+)"`).FindStringSubmatch(body)
+	if m == nil {
+		return ""
+	}
+	return html.UnescapeString(m[1])
+}
+
+func TestInbox_Pages(t *testing.T) {
+	s, _ := openRefunds(t)
+	for i := range 53 {
+		ask(t, s, "inproc:content-review", fmt.Sprintf("c%02d", i), `{"topic":"tea"}`)
+	}
+	b := s.SignIn("ann")
+	first := b.Get("/inbox?q=tea")
+	if n := len(listed(first.Body)); n != 50 || link(first.Body, "prev") != "" {
+		t.Fatalf("the first page has %d rows", n)
+	}
+	second := b.Get(link(first.Body, "next"))
+	rows := listed(second.Body)
+	if len(rows) != 3 || link(second.Body, "next") != "" {
+		t.Fatalf("the second page has %d rows", len(rows))
+	}
+	if chosen := b.Get(html.UnescapeString(regexp.MustCompile(`href="(/inbox[^"]*id=` + rows[1] + `[^"]*)"`).FindStringSubmatch(second.Body)[1])); !slices.Equal(listed(chosen.Body), rows) {
+		t.Error("choosing a row leaves the page")
+	}
+	if back := b.Get(link(second.Body, "prev")); !slices.Equal(listed(back.Body), listed(first.Body)) {
+		t.Error("the previous page differs from the first")
+	}
+	want(t, first, http.StatusOK, `All open <span class="num">53</span>`)
+}
+
+func TestInbox_SavedViews(t *testing.T) {
+	s, _ := openRefunds(t)
+	a := ask(t, s, "inproc:refund", "r1", refundInput)
+	c := ask(t, s, "inproc:content-review", "c1", `{"topic":"tea"}`)
+	b := s.SignIn("ann")
+	want(t, b.Get("/inbox?q=tool:refund"), http.StatusOK, `name="query" value="is:mine tool:refund"`, "Save view")
+	saved := b.Post("/inbox/views", "name", "Refunds <1>", "query", "is:mine tool:refund")
+	if saved.Status != http.StatusSeeOther {
+		t.Fatalf("%d %.500s", saved.Status, saved.Body)
+	}
+	shown := b.Get(saved.Header.Get("Location"))
+	want(t, shown, http.StatusOK, "Refunds &lt;1&gt;</a>", "The view is saved.")
+	if got := listed(shown.Body); !slices.Equal(got, []string{a}) {
+		t.Errorf("the view lists %v, not %s; the other is %s", got, a, c)
+	}
+	want(t, b.Post("/inbox/views", "name", "Refunds <1>", "query", "tea"), http.StatusBadRequest, "choose another one", `value="tea"`)
+	want(t, b.Post("/inbox/views", "name", "Other", "query", "tol:x"), http.StatusBadRequest, "did you mean")
+	path := regexp.MustCompile(`action="(/inbox/views/view_[^"/]+)"`).FindStringSubmatch(b.Get("/inbox/views").Body)[1]
+	if got := b.Post(path, "name", "Tea", "query", "tea"); got.Status != http.StatusSeeOther {
+		t.Fatalf("%d", got.Status)
+	}
+	want(t, b.Get("/inbox"), http.StatusOK, "Tea</a>")
+	if got := s.SignIn("bob").Get("/inbox"); strings.Contains(got.Body, "Tea</a>") {
+		t.Error("another person sees the view")
+	}
+	b.Post(path + "/delete")
+	if got := b.Get("/inbox"); strings.Contains(got.Body, "Tea</a>") {
+		t.Error("the view was not deleted")
+	}
 }
 
 func TestInbox_Empty(t *testing.T) {

@@ -19,6 +19,10 @@ var routes = []route{
 	// inbox.go, request.go and their actions
 	{"GET /inbox", (*Site).inbox},
 	{"GET /inbox/rows/{id}", (*Site).inboxRow},
+	{"GET /inbox/views", (*Site).savedViews},
+	{"POST /inbox/views", (*Site).saveView},
+	{"POST /inbox/views/{id}", (*Site).saveView},
+	{"POST /inbox/views/{id}/delete", (*Site).deleteView},
 	{"GET /batch", (*Site).batch},
 	{"POST /batch", (*Site).decideBatch},
 	{"GET /requests/{id}", (*Site).request},

@@ -72,7 +72,7 @@ func (s *Site) funcs() template.FuncMap {
 		// the lists of forms
 		"reasoncodes": func() []string { return []string{"wrong_arguments", "not_needed", "too_risky", "policy"} },
 		"spans":       func() []string { return []string{"1h", "4h", "1d", "3d", "7d"} },
-		"operators":   func() []string { return operatorExamples },
+		"operators":   s.operators,
 		// dictshell returns the data of a page with other page data, for shared parts
 		"dictshell": func(d shell, data any) shell {
 			d.page.Data = data

@@ -91,7 +91,7 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 	if err := c.measure(ctx, r, progress); err != nil {
 		return err
 	}
-	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Hold.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeRecovery(r.Recovery, c.quick), judgeHistory(r.History, c.quick))
+	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Hold.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeRecovery(r.Recovery, c.quick), judgeHistory(r.History, c.quick), judgeInbox(r.Inbox, c.quick))
 	if c.json {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
@@ -103,9 +103,9 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 // measure measures the selected scenarios: the engines, waiting runs, the server, and parked runs.
 func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
 	engines := plan{rounds: c.rounds, duration: stretch}
-	hold, web, park, recovery := holdFull, webFull, parkedFull, recoveryFull
+	hold, web, park, recovery, inbox := holdFull, webFull, parkedFull, recoveryFull, inboxFull
 	if c.quick {
-		engines, hold, web, park, recovery, r.Rounds = plan{rounds: 1}, holdQuick, webQuick, parkedQuick, recoveryQuick, 1
+		engines, hold, web, park, recovery, inbox, r.Rounds = plan{rounds: 1}, holdQuick, webQuick, parkedQuick, recoveryQuick, inboxQuick, 1
 	}
 	chosen := matching(c.scenario, scenarios(), func(s scenario) string { return s.name })
 	holding := matching(c.scenario, holdScenarios(), holdScenario.name)
@@ -119,8 +119,9 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	if c.decided > 0 {
 		reporting = matching(c.scenario, []string{onSQLite, onPostgres}, historyName)
 	}
+	reading := matching(c.scenario, []string{onSQLite, onPostgres}, inboxName)
 	breaking := c.scenario.MatchString(recoveryName)
-	if !breaking && len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.noisy)+len(parking)+len(reporting) == 0 {
+	if !breaking && len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.noisy)+len(parking)+len(reporting)+len(reading) == 0 {
 		return fmt.Errorf("no scenario matches %s, or it is parked/… or history/… and needs -parked or -decided", c.scenario)
 	}
 	for i := range chosen {
@@ -158,6 +159,10 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 		r.Recovery = append(r.Recovery, one)
 	}
 	r.History, err = measureOnEach(reporting, historyName, func(on string) (historyResult, error) { return measureHistory(ctx, on, c.decided, progress) })
+	if err != nil {
+		return err
+	}
+	r.Inbox, err = measureOnEach(reading, inboxName, func(on string) (inboxReads, error) { return inbox.measure(ctx, on, progress) })
 	return err
 }
 

@@ -23,6 +23,7 @@ type report struct {
 	Parked   []parkedResult   `json:"parked,omitempty"`
 	Recovery []recoveryResult `json:"again,omitempty"`
 	History  []historyResult  `json:"history,omitempty"`
+	Inbox    []inboxReads     `json:"inbox,omitempty"`
 	Goals    []verdict        `json:"goals"`
 }
 
@@ -94,6 +95,7 @@ func (r *report) markdown(w io.Writer) error {
 	r.parked(out)
 	r.recovery(out)
 	r.history(out)
+	r.inbox(out)
 	r.goals(out)
 	_, err := io.WriteString(w, out.String())
 	return err

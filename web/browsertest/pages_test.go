@@ -63,7 +63,7 @@ func TestPages_AreAccessible(t *testing.T) {
 		t.Run(window.name, func(t *testing.T) {
 			b := openTab(t, s, "ann", window.size)
 			for _, p := range []struct{ name, path string }{
-				{"inbox", "/inbox?id=" + id}, {"list", "/inbox"}, {"request", "/requests/" + id}, {"review", "/requests/" + review}, {"approve", "/requests/" + id + "/approve"},
+				{"inbox", "/inbox?id=" + id}, {"list", "/inbox"}, {"search", "/inbox?q=tool:refund"}, {"views", "/inbox/views"}, {"request", "/requests/" + id}, {"review", "/requests/" + review}, {"approve", "/requests/" + id + "/approve"},
 				{"edit", "/requests/" + id + "/edit"}, {"reject", "/requests/" + id + "/reject"}, {"batch", "/batch?like=" + like}, {"missing", "/nowhere"},
 				{"runs", "/runs"}, {"run", "/runs/article-tea"}, {"graphs", "/graphs"}, {"graph", "/graphs/inproc:content-review"}, {"grants", "/grants"},
 				{"policies", "/policies"}, {"routes", "/routes"}, {"audit", "/audit?findings=1"}, {"analytics", "/analytics"}, {"me", "/me"}, {"docs", "/docs"},

@@ -164,6 +164,7 @@ type effectEntry struct {
 	Attempt     int             `json:"try"`
 	Error       string          `json:"error,omitempty"`
 	NotDone     bool            `json:"notDone,omitempty"`
+	Retry       *effectRetry    `json:"retry,omitempty"` // what the error asked for, if it is NotDone
 	Receipt     json.RawMessage `json:"receipt,omitempty"`
 	// Idempotent and Fenced are the options at the time of the call. Options that a later program
 	// adds do not apply to this call.
@@ -214,7 +215,7 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 		return e.storedReceipt(entry.Receipt) //mutate:receipt-reused
 	case entry.State == effectFailed && entry.NotDone && entry.NodeAttempt == e.place.Attempt:
 		// The node handled this error in this attempt; re-entry must return the same error.
-		return zero, &EffectError{Action: e.approved.action, Message: entry.Error}
+		return zero, entry.storedError(e.approved.action)
 	//mutate:ledger-asked-first
 	// the ledger may know more than the journal
 	case entry.State == effectStarted && e.ledger() != nil:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/fermata-go/fermata/internal/recovery"
 )
@@ -26,7 +27,11 @@ func (e *effect[T, R]) onError(ctx context.Context, entry *effectEntry, err erro
 	var zero R
 	entry.State, entry.Error, entry.NotDone = effectFailed, err.Error(), isNotDone(err)
 	if entry.NotDone {
-		return zero, errors.Join(e.limited(entry, err), e.recordEnd(ctx, entry, EffectFailed))
+		err = e.limited(entry, err)
+		if retry, ok := errors.AsType[*RetryError](err); ok {
+			entry.Retry = &effectRetry{After: retry.After, AtMost: retry.AtMost}
+		}
+		return zero, errors.Join(err, e.recordEnd(ctx, entry, EffectFailed))
 	}
 	if saveErr := e.saveEntry(ctx, *entry); saveErr != nil {
 		return zero, errors.Join(err, saveErr)
@@ -40,6 +45,23 @@ func (e *effect[T, R]) onError(ctx context.Context, entry *effectEntry, err erro
 		}
 	}
 	return e.resolveInDoubt(ctx, entry, err)
+}
+
+// effectRetry is the request for a retry of a call that did nothing. It is in the journal, because
+// the process may end before the run is released for the retry.
+type effectRetry struct {
+	After  time.Duration `json:"after,omitempty"`
+	AtMost int           `json:"atMost,omitempty"`
+}
+
+// storedError returns the error of a call that did nothing, for a node that is entered again in the
+// same attempt.
+func (e *effectEntry) storedError(action string) error {
+	var err error = &EffectError{Action: action, Message: e.Error}
+	if e.Retry == nil {
+		return err
+	}
+	return NotDone(&RetryError{Err: err, After: e.Retry.After, AtMost: e.Retry.AtMost})
 }
 
 func isNotDone(err error) bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store/storetest"
 )
 
 func TestI4_EffectFailureIsAnUnknownOutcomeUnlessMarkedNotDone(t *testing.T) {
@@ -97,5 +98,32 @@ func TestRetry_NotDoneIsRetriedUpToItsLimit(t *testing.T) {
 				t.Fatalf("got %v after %d calls", err, d.n)
 			}
 		})
+	}
+}
+
+// The process ends after the error is in the journal and before the attempt is counted: the node
+// gets the request for a retry again.
+func TestRetry_NotDoneIsRetriedAfterATakeover(t *testing.T) {
+	var d database
+	r := newRun(t, dropping(&d))
+	faulty := storetest.NewFaulty(r.st)
+	r.st = faulty
+	_, err := r.start()
+	ic := waitsFor(t, err)
+	d.fail = func() error {
+		faulty.CrashSave(faulty.Saves()+2, storetest.BeforeWrite)
+		return fermata.NotDone(fermata.Retry(errors.New("busy"), fermata.After(time.Minute)))
+	}
+	if _, err := r.resume(graph.Answer(ic.ID, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"})); !errors.Is(err, storetest.ErrCrashed) {
+		t.Fatalf("got %v", err)
+	}
+	faulty.Restart()
+	d.fail = nil
+	_, err = r.resume(graph.TakeOver())
+	if retry, ok := errors.AsType[*fermata.RetryError](err); !ok || retry.After != time.Minute || d.n != 1 {
+		t.Fatalf("got %v after %d calls", err, d.n)
+	}
+	if out, err := r.resume(); err != nil || out != "dropped users" || d.n != 2 {
+		t.Fatalf("got %q, %v after %d calls", out, err, d.n)
 	}
 }

@@ -54,6 +54,14 @@ type Run struct {
 	UpdatedAt  time.Time `json:"updatedAt"`
 }
 
+// RunProblem is why a run failed, is parked or is tried again.
+type RunProblem struct {
+	Code      string `json:"code"`
+	Message   string `json:"message" doc:"The reason, without data of the run."`
+	Detail    string `json:"detail,omitempty" doc:"The complete error. Only for admins."`
+	Retryable bool   `json:"retryable" doc:"retry-run may continue the run. False for a failure that is final, for example a rejection."`
+}
+
 // Request is an interrupt as people see it, with its state and decision.
 type Request struct {
 	ID           string          `json:"id"`

@@ -89,7 +89,7 @@ type commands struct {
 	Graphs  graphsCommand  `cmd:"" group:"people" help:"List graphs, or draw one and mark where a run waits."`
 	Watch   watchCommand   `cmd:"" group:"people" help:"Print the events of a run until it ends."`
 	Cancel  cancelCommand  `cmd:"" group:"people" help:"Cancel a run."`
-	Retry   retryCommand   `cmd:"" group:"people" help:"Retry a parked run."`
+	Retry   retryCommand   `cmd:"" group:"people" help:"Retry a parked or failed run."`
 	Receipt receiptCommand `cmd:"" group:"people" help:"Say what an external agent did after the decision."`
 	Inbox   inboxCommand   `cmd:"" group:"people" help:"Show open requests and decide them."`
 	Show    showCommand    `cmd:"" group:"people" help:"Show a request."`

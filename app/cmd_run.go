@@ -340,7 +340,7 @@ func (c *watchCommand) Run(ctx context.Context, p *program) error {
 		if err := p.printEvent(event); err != nil {
 			return err
 		}
-		if stops := event.Type == "waiting" || event.Type == "parked"; !stops || p.json {
+		if stops := event.Type == "waiting" || event.Type == "parked" || event.Type == "failed"; !stops || p.json {
 			continue
 		}
 		if said, err = p.printStop(ctx, to, c.Key, event.Type, said); err != nil {
@@ -358,6 +358,7 @@ func (p *program) printStop(ctx context.Context, to *client.Client, key, status,
 		return said, err
 	}
 	var text strings.Builder
+	printProblem(&text, view)
 	printNeeds(&text, view)
 	if text.String() == said {
 		return said, nil

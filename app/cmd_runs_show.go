@@ -28,6 +28,7 @@ type runReport struct {
 	api.Run
 	Outcome  fermata.Outcome `json:"outcome,omitempty"`
 	Requests []api.Request   `json:"requests"`
+	Problem  *api.RunProblem `json:"problem,omitempty"`
 }
 
 // Run shows a run.
@@ -40,7 +41,7 @@ func (c *runsShowCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return p.print(runReport{view.Run, view.Outcome, view.Requests}, func(w io.Writer) { printRun(w, view) })
+	return p.print(runReport{view.Run, view.Outcome, view.Requests, view.Problem}, func(w io.Writer) { printRun(w, view) })
 }
 
 func printRun(w io.Writer, view client.RunView) {
@@ -57,6 +58,7 @@ func printRun(w io.Writer, view client.RunView) {
 		printFailed(w, o)
 	default:
 	}
+	printProblem(w, view)
 	for _, r := range view.Requests {
 		if d := r.Decision; d != nil {
 			fmt.Fprintf(w, "%s\t%s: %s by %s at %s\n", r.ID, oneLine(r.Kind), d.Verdict, oneLine(d.By), formatClock(d.At))
@@ -78,8 +80,26 @@ func printNeeds(w io.Writer, view client.RunView) {
 		fmt.Fprintf(w, "needs\tan answer to %s, %s\n", r.ID, line)
 		fmt.Fprintf(w, "\tfermata show %s\n", r.ID)
 	}
-	if view.Status == "parked" {
+	switch {
+	case view.Status == "parked":
 		fmt.Fprintf(w, "needs\tan operator: it cannot continue by itself. Remove the cause, then retry it\n\tfermata retry %s\n", shellWord(view.StateKey))
+	case view.Status == "failed" && view.Problem != nil && view.Problem.Retryable:
+		fmt.Fprintf(w, "next\tremove the cause, then retry it from its last step\n\tfermata retry %s\n", shellWord(view.StateKey))
+	}
+}
+
+// printProblem prints why a run is parked or tried again, and the complete error if the caller may
+// see it. The outcome of a failed run has the reason.
+func printProblem(w io.Writer, view client.RunView) {
+	p := view.Problem
+	if p == nil {
+		return
+	}
+	if _, failed := view.Outcome.(fermata.Failed); !failed {
+		fmt.Fprintf(w, "reason\t%s: %s\n", p.Code, oneLine(p.Message))
+	}
+	if p.Detail != "" && p.Detail != p.Message {
+		fmt.Fprintf(w, "detail\t%s\n", oneLine(p.Detail))
 	}
 }
 
@@ -112,7 +132,7 @@ func (c *retryCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return p.print(runReport{view.Run, view.Outcome, view.Requests}, func(w io.Writer) {
+	return p.print(runReport{view.Run, view.Outcome, view.Requests, view.Problem}, func(w io.Writer) {
 		fmt.Fprintf(w, "retried\t%s\nstatus\t%s\n\tfermata watch %s\n", oneLine(view.StateKey), view.Status, shellWord(view.StateKey))
 	})
 }

@@ -117,7 +117,7 @@ var errorExits = []struct {
 	{audit.ErrNotFound, "not_found", exitNotFound},
 	{store.ErrNotFound, "not_found", exitNotFound},
 	{executor.ErrRunEnded, "not_active", exitConflict},
-	{executor.ErrNotParked, "not_active", exitConflict},
+	{executor.ErrNotRetryable, "not_retryable", exitConflict},
 	{executor.ErrWrongKey, "wrong_key", exitRejected},
 	{postgres.ErrDenied, "store_denied", exitRejected},
 	{postgres.ErrConfig, "usage", exitUsage},

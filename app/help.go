@@ -97,7 +97,8 @@ Examples:
   fermata runs show article-7
   fermata runs show article-7 --json`,
 
-	"retry": `A parked run has stopped because of an error. Remove the cause first; a run that fails again is parked again.
+	"retry": `A parked or failed run has stopped because of an error. Remove the cause first. The run continues from its last saved step: recorded
+effects and accepted answers are kept. A run that was rejected, expired or had invalid input cannot be retried.
 
 Examples:
 

@@ -270,7 +270,7 @@ type (
 		Attempts int `json:"attempts"`
 	}
 
-	// RunRetried records that an operator retried a parked run.
+	// RunRetried records that an operator retried a parked or failed run.
 	RunRetried struct {
 		Attempts int `json:"attempts"` // the number of attempts before
 	}

@@ -197,6 +197,8 @@ type RunView struct {
 	// Outcome is nil while the run is active.
 	Outcome  fermata.Outcome
 	Requests []api.Request
+	// Problem is why the run failed, is parked or is tried again; nil if there is none.
+	Problem *api.RunProblem
 }
 
 // Run returns a run.
@@ -205,11 +207,12 @@ func (c *Client) Run(ctx context.Context, stateKey string) (RunView, error) {
 		api.Run
 		Outcome  json.RawMessage
 		Requests []api.Request
+		Problem  *api.RunProblem
 	}
 	if err := c.call(ctx, request{path: "/runs/" + url.PathEscape(stateKey)}, &answer); err != nil {
 		return RunView{}, err
 	}
-	view := RunView{Run: answer.Run, Requests: answer.Requests}
+	view := RunView{Run: answer.Run, Requests: answer.Requests, Problem: answer.Problem}
 	var err error
 	if answer.Outcome != nil {
 		view.Outcome, err = fermata.UnmarshalOutcome(answer.Outcome)
@@ -222,7 +225,7 @@ func (c *Client) Cancel(ctx context.Context, stateKey string) error {
 	return c.call(ctx, request{method: http.MethodPost, path: "/runs/" + url.PathEscape(stateKey) + "/cancel"}, nil)
 }
 
-// Retry resumes a parked run.
+// Retry continues a parked or failed run from its last step.
 func (c *Client) Retry(ctx context.Context, stateKey string) error {
 	return c.call(ctx, request{method: http.MethodPost, path: "/runs/" + url.PathEscape(stateKey) + "/retry"}, nil)
 }

@@ -19,8 +19,9 @@ var ErrStateKeyInUse = errs.ErrStateKeyInUse
 // ErrRunEnded says that the run has ended.
 var ErrRunEnded = errs.ErrRunEnded
 
-// ErrNotParked says that the run is not parked: there is nothing to retry.
-var ErrNotParked = errs.ErrNotParked
+// ErrNotRetryable says that the run is neither parked nor failed, or that its failure is final: a
+// retry could not change it.
+var ErrNotRetryable = errs.ErrNotRetryable
 
 // ErrResumeIDReused says that the resume id was used for another decision.
 var ErrResumeIDReused = errs.ErrResumeIDReused

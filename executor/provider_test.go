@@ -137,7 +137,7 @@ func TestExecute_ParkedRunWaitsForAnOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 		completed(t, mustRun(t, e, scriptedStart()))
-		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); !errors.Is(err, executor.ErrNotParked) {
+		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); !errors.Is(err, executor.ErrNotRetryable) {
 			t.Errorf("a second retry: %v", err)
 		}
 	})

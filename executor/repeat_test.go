@@ -154,7 +154,7 @@ func TestRetry_OfARunThatLostItsStateKey(t *testing.T) {
 	first.StartID = "another"
 	parks(first)
 	close(slept.open)
-	if err := <-retried; !errors.Is(err, executor.ErrNotParked) {
+	if err := <-retried; !errors.Is(err, executor.ErrNotRetryable) {
 		t.Errorf("Retry: %v", err)
 	}
 	if now, err := s.Get(t.Context(), "acme", "x-1"); err != nil || now.Status != store.StatusParked || len(recorded[audit.RunRetried](t, s)) > 0 {

@@ -130,8 +130,9 @@ func (e *Executor) Cancel(ctx context.Context, account, stateKey string, by desk
 	return err
 }
 
-// Retry continues a parked run on behalf of an actor; the zero From is the system. It returns
-// ErrNotParked if the run is not parked.
+// Retry continues a parked or failed run from its last saved step, on behalf of an actor; the zero
+// From is the system. Recorded effects and accepted answers are kept. It returns ErrNotRetryable,
+// with the reason, if the run is neither, if its failure is final, or if it kept no state.
 func (e *Executor) Retry(ctx context.Context, account, stateKey string, by desk.From) error {
 	return e.worker.Retry(ctx, account, stateKey, by)
 }

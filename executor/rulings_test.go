@@ -378,7 +378,7 @@ func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
 		if raw := rawLines(t, s); !strings.Contains(raw, `"principal":"ops"`) {
 			t.Errorf("the line does not name the operator: %s", raw)
 		}
-		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); !errors.Is(err, executor.ErrNotParked) || count(lines(t, s), "run.retried") != 1 {
+		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); !errors.Is(err, executor.ErrNotRetryable) || count(lines(t, s), "run.retried") != 1 {
 			t.Errorf("retry again: %v", err)
 		}
 	})
@@ -416,7 +416,7 @@ func TestI12_ConcurrentRetriesHaveOneLine(t *testing.T) {
 				err := e.Retry(t.Context(), "acme", "x-1", by("ops"))
 				if err == nil {
 					went.Add(1)
-				} else if !errors.Is(err, executor.ErrNotParked) {
+				} else if !errors.Is(err, executor.ErrNotRetryable) {
 					t.Error(err)
 				}
 			})

@@ -178,7 +178,12 @@ type Waiting struct {
 
 // Failed is the outcome of a run that cannot continue by itself. Code is stable. Message is for
 // people and must not contain data of the run. Detail is the complete error, for operators.
-type Failed struct{ Code, Message, Detail string }
+type Failed struct {
+	Code, Message, Detail string
+	// Final says that a retry from the last saved step cannot succeed, for example because a person
+	// rejected the request.
+	Final bool
+}
 
 func (Completed) outcome() {}
 func (Waiting) outcome()   {}

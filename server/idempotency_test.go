@@ -124,7 +124,7 @@ func TestIdempotency_RetryOfParkedRun(t *testing.T) {
 		s.until("it is parked", func() bool { return status(key) == "parked" })
 	}
 	s.call("agent@acme", "POST", "/api/v1/runs/demo-2/cancel", "")
-	if got := retry("demo-2"); got.field("code") != "not_active" {
+	if got := retry("demo-2"); got.field("code") != "not_retryable" {
 		t.Errorf("a run that was cancelled while parked: %+v", got)
 	}
 	well.Store(true)
@@ -136,7 +136,7 @@ func TestIdempotency_RetryOfParkedRun(t *testing.T) {
 		s.until("it continues", func() bool { return status("demo-1") == "waiting" })
 	}
 	s.chat("agent@acme", strings.Replace(startDemo, "demo-1", "demo-3", 1))
-	if got := retry("demo-3"); got.field("code") != "not_active" {
+	if got := retry("demo-3"); got.field("code") != "not_retryable" {
 		t.Errorf("a run that was never parked: %+v", got)
 	}
 }

@@ -56,7 +56,7 @@ var errorCodes = []struct {
 	{executor.ErrStateKeyInUse, "state_key_in_use"},
 	{executor.ErrReceiptExists, "receipt_exists"},
 	{executor.ErrRunEnded, "not_active"},
-	{executor.ErrNotParked, "not_active"},
+	{executor.ErrNotRetryable, "not_retryable"},
 	{executor.ErrResumeIDReused, "resume_id_reused"},
 	{desk.ErrKeyReused, "idempotency_key_reused"},
 	{store.ErrNotFound, "not_found"},

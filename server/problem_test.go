@@ -86,6 +86,10 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			decision(s, first(s), "1")
 			return s.call("agent@acme", "POST", "/api/v1/runs/demo-1/cancel", "")
 		}},
+		"not_retryable": {plain, func(s *site) answer {
+			first(s)
+			return s.call("admin@acme", "POST", "/api/v1/runs/demo-1/retry", "")
+		}},
 		"expired": {func(t *testing.T) *site {
 			return openWith(t, nil, func(c *executor.Config) { c.RequestTimeout = time.Nanosecond })
 		}, func(s *site) answer { return decision(s, first(s), "1") }},

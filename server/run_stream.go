@@ -108,6 +108,7 @@ func (t *runStream) catchUp(ctx context.Context) error {
 		}
 		outcome, err := t.currentOutcome(ctx)
 		if err != nil || outcome == nil {
+			t.over = t.over && err != nil
 			return err
 		}
 		// the run may have advanced since the events were read: events precede the outcome that
@@ -140,7 +141,7 @@ func (t *runStream) writeEvents(ctx context.Context) (atRest bool, err error) {
 		}
 		for _, event := range events {
 			t.after, atRest = event.Seq, event.Kind.Final() || event.Kind == store.EventWaiting
-			t.over = t.over || event.Kind.Final()
+			t.over = event.Kind.Final() // a failed run may have been retried since
 			if visible, err := t.maySeeEvent(ctx, event); err != nil {
 				return false, err
 			} else if !visible {

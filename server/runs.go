@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/sanitize"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
@@ -22,9 +23,10 @@ import (
 // RunView is a run with its outcome and its requests.
 type RunView struct {
 	api.Run
-	Outcome  *Outcome      `json:"outcome,omitempty" doc:"The outcome, or what the run waits for. Omitted while the run is active."`
-	Requests []api.Request `json:"requests" doc:"All requests of the run."`
-	Receipt  *api.Receipt  `json:"receipt,omitempty" doc:"What the external agent did, if it sent a receipt."`
+	Outcome  *Outcome        `json:"outcome,omitempty" doc:"The outcome, or what the run waits for. Omitted while the run is active."`
+	Requests []api.Request   `json:"requests" doc:"All requests of the run."`
+	Problem  *api.RunProblem `json:"problem,omitempty" doc:"Why the run failed, is parked or is tried again."`
+	Receipt  *api.Receipt    `json:"receipt,omitempty" doc:"What the external agent did, if it sent a receipt."`
 }
 
 func runOf(r store.Run) api.Run {
@@ -55,7 +57,8 @@ func (s *Server) registerRuns() {
 	cancel := operation("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "Cancel a run and withdraw its open requests", authn.RoleAgent)
 	cancel.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, cancel, s.cancelRun)
-	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Retry a parked run", authn.RoleAdmin)
+	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Retry a parked or failed run from its last step", authn.RoleAdmin)
+	retry.Description = "A failed run can be retried if it kept its state and its failure is not final. Recorded effects and accepted answers are kept. The problem not_retryable says why a run cannot be retried."
 	retry.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, retry, s.retryRun)
 	receipt := operation("send-receipt", http.MethodPost, api.Prefix+"/runs/{stateKey}/receipt", "Say what an external agent did after the decision", authn.RoleAgent)
@@ -84,12 +87,12 @@ func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error)
 	return nil, orProblem(err)
 }
 
-// retryRun resumes a parked run. Repeating it changes nothing and is not an error, so a client
-// without a response can send it again.
+// retryRun resumes a parked or failed run. Repeating it changes nothing and is not an error, so a
+// client without a response can send it again.
 func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) {
 	account := principalOf(ctx).Account
 	err := s.config.Executor.Retry(ctx, account, in.StateKey, principalOf(ctx).From())
-	if errors.Is(err, executor.ErrNotParked) {
+	if errors.Is(err, executor.ErrNotRetryable) {
 		if resumed, readErr := s.hasResumed(ctx, account, in.StateKey); readErr == nil && resumed {
 			return nil, nil
 		}
@@ -97,13 +100,13 @@ func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) 
 	return nil, orProblem(err)
 }
 
-// hasResumed reports whether a run was parked and has been resumed since.
+// hasResumed reports whether a run was parked or failed and has been resumed since.
 func (s *Server) hasResumed(ctx context.Context, account, stateKey string) (bool, error) {
 	view, err := s.config.Executor.GetRun(ctx, account, stateKey)
 	switch {
 	case err != nil:
 		return false, err
-	case view.Status == store.StatusParked, view.Status == store.StatusCancelled, view.Status == store.StatusSuperseded:
+	case view.Status == store.StatusParked, view.Status == store.StatusFailed, view.Status == store.StatusCancelled, view.Status == store.StatusSuperseded:
 		return false, nil // or it was cancelled while parked
 	}
 	for after := int64(0); ; {
@@ -112,7 +115,7 @@ func (s *Server) hasResumed(ctx context.Context, account, stateKey string) (bool
 			return false, err
 		}
 		for _, event := range events {
-			if event.Kind == store.EventParked {
+			if event.Kind == store.EventParked || event.Kind == store.EventKind(store.StatusFailed) {
 				return true, nil
 			}
 			after = event.Seq
@@ -187,7 +190,7 @@ func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []api.Request{}}}
+	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []api.Request{}, Problem: runProblemOf(principalOf(ctx), view)}}
 	shown, outcome, err := s.shownRun(principalOf(ctx), view)
 	if err != nil {
 		return nil, problemOf(err)
@@ -213,6 +216,19 @@ func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
 		out.Body.Receipt = &body
 	}
 	return out, nil
+}
+
+// runProblemOf returns the problem of a run as the caller may see it.
+func runProblemOf(me authn.Principal, view executor.RunView) *api.RunProblem {
+	p := view.Problem
+	if p == nil {
+		return nil
+	}
+	shown := &api.RunProblem{Code: p.Code, Message: sanitize.Text(p.Message), Retryable: view.Status == store.StatusParked || view.Status == store.StatusFailed && !p.Final}
+	if me.Has(authn.RoleAdmin) {
+		shown.Detail = sanitize.Text(p.Detail)
+	}
+	return shown
 }
 
 type receiptInput struct {

@@ -109,7 +109,7 @@ func (s *Site) loadRun(v *visit) (data runData, err error) {
 	default:
 	}
 	data.CanCancel = v.mayStart() && slices.Contains([]string{"ready", "running", "waiting", "parked"}, data.Status)
-	data.CanRetry = data.Status == "parked" && slices.Contains(v.Me.Roles, "admin")
+	data.CanRetry = data.Problem != nil && data.Problem.Retryable && slices.Contains(v.Me.Roles, "admin")
 	// a program that is no longer deployed has no drawing
 	if g, err := v.api.RunGraph(v.ctx(), data.StateKey); err == nil {
 		data.Drawing = inlineDrawing(g.Drawing)
@@ -134,7 +134,7 @@ func (s *Site) cancelRun(v *visit) (response, error) {
 	return redirect{To: runURL(key), Note: "note.cancelled"}, nil
 }
 
-// retryRun retries a parked run.
+// retryRun retries a parked or failed run.
 func (s *Site) retryRun(v *visit) (response, error) {
 	key := v.PathValue("key")
 	if err := v.api.Retry(v.ctx(), key); err != nil {

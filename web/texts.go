@@ -168,6 +168,8 @@ var coreTexts = translation{
 	"run.why.superseded": "A newer run has taken its place.",
 	"run.why.parked":     "The run is parked.",
 	"run.parked":         "The run could not continue and waits for an operator. Retry it after the cause is fixed.",
+	"run.failed":         "Retry continues the run from its last step, after the cause is fixed. Completed actions are not repeated.",
+	"run.detail":         "Complete error",
 	"run.drawing":        "Drawing of the graph",
 	"run.open":           "Open requests",
 	"run.noopen":         "Nothing is open.",

@@ -23,6 +23,7 @@ var rejections = map[string]struct {
 	"superseded":         {"The run no longer waits for this: nothing was decided.", true},
 	"digest_mismatch":    {"The request has changed: nothing was decided. Review it again.", true},
 	"not_active":         {"The run has ended or has no open request: nothing was decided.", true},
+	"not_retryable":      {"The run cannot be retried.", true},
 	"not_found":          {"The server no longer knows this request.", true},
 	"bad_answer":         {"The server rejected this answer; the request is still open.", false},
 	"bad_request":        {"The server rejected this; nothing was changed.", false},

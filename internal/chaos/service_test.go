@@ -157,7 +157,7 @@ func didOrOver(err error) (answer, error) {
 	switch {
 	case err == nil:
 		return answer{Kind: saidDone}, nil
-	case errors.Is(err, executor.ErrRunEnded), errors.Is(err, executor.ErrNotParked):
+	case errors.Is(err, executor.ErrRunEnded), errors.Is(err, executor.ErrNotRetryable):
 		return answer{Kind: saidOver}, nil
 	case errors.Is(err, executor.ErrRunNotFound):
 		return answer{Kind: saidNoRun}, nil

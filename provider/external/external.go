@@ -103,7 +103,7 @@ func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.
 	}
 	req, err := p.register(ctx, e)
 	if wrong, ok := errors.AsType[*InputError](err); ok {
-		return provider.Result{Outcome: provider.Failed{Code: "invalid_input", Message: wrong.Error()}}, nil
+		return provider.Result{Outcome: provider.Failed{Code: "invalid_input", Message: wrong.Error(), Final: true}}, nil
 	}
 	if err != nil {
 		return provider.Result{}, err
@@ -184,11 +184,11 @@ func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answ
 	}
 	result := provider.Result{Applied: []string{answer.InterruptID}}
 	if answer.Expired {
-		result.Outcome = provider.Failed{Code: "expired", Message: "the request expired"}
+		result.Outcome = provider.Failed{Code: "expired", Message: "the request expired", Final: true}
 		return result, nil
 	}
 	if refused {
-		result.Outcome = provider.Failed{Code: refusalCode(answer.Refusal.Verb), Message: answer.Refusal.Err(req.Kind).Error()}
+		result.Outcome = provider.Failed{Code: refusalCode(answer.Refusal.Verb), Message: answer.Refusal.Err(req.Kind).Error(), Final: true}
 		return result, nil
 	}
 	output, err := json.Marshal(struct {

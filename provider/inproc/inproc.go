@@ -238,6 +238,7 @@ func toResult(e provider.Execution, err error, completed func() (provider.Comple
 		return provider.Result{}, err
 	}
 	failure := provider.Failed{Code: failureCode(err), Message: failureMessage(err), Detail: failureDetail(err)}
+	failure.Final = slices.Contains(finalCodes, failure.Code)
 	// a person's refusal ends the run; another failure does not withdraw the questions next to it
 	if open := fermata.OpenInterrupts(err); len(open) > 0 && (failure.Code == codeNodeFailed || failure.Code == codePanic) {
 		questions, err := toInterrupts(open)
@@ -249,9 +250,18 @@ func toResult(e provider.Execution, err error, completed func() (provider.Comple
 }
 
 const (
-	codeNodeFailed = "node_failed"
-	codePanic      = "panic"
+	codeNodeFailed   = "node_failed"
+	codePanic        = "panic"
+	codeInvalidInput = "invalid_input"
+	codeExpired      = "expired"
+	codeRejected     = "rejected"
+	codeReturned     = "returned"
+	codeCorrupt      = "corrupt_state"
 )
+
+// finalCodes are the codes of failures that a retry cannot change: the input and the decisions are
+// recorded and stay.
+var finalCodes = []string{codeInvalidInput, codeExpired, codeRejected, codeReturned, codeCorrupt}
 
 // unusedAnswers returns the answers that a run did not use. Their errors may contain parts of the
 // answers, so only the kind of problem is reported.
@@ -301,25 +311,25 @@ func isProgramMismatch(err error) bool {
 // failureCode returns the machine-readable code of an error.
 func failureCode(err error) string {
 	if errors.Is(err, errInput) {
-		return "invalid_input"
+		return codeInvalidInput
 	}
 	if _, panicked := errors.AsType[*graph.PanicError](err); panicked {
 		return codePanic
 	}
 	if _, expired := errors.AsType[*fermata.ExpiredError](err); expired || errors.Is(err, errExpired) {
-		return "expired"
+		return codeExpired
 	}
 	if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected {
-		return "rejected"
+		return codeRejected
 	}
 	if _, returned := errors.AsType[*fermata.ReturnedError](err); returned {
-		return "returned"
+		return codeReturned
 	}
 	if _, large := errors.AsType[*fermata.DataSizeError](err); large {
 		return provider.CodeDataTooLarge
 	}
 	if errors.Is(err, graph.ErrCorrupt) {
-		return "corrupt_state"
+		return codeCorrupt
 	}
 	return codeNodeFailed
 }

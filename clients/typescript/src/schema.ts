@@ -863,7 +863,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Retry a parked run */
+        /**
+         * Retry a parked or failed run from its last step
+         * @description A failed run can be retried if it kept its state and its failure is not final. Recorded effects and accepted answers are kept. The problem not_retryable says why a run cannot be retried.
+         */
         post: operations["retry-run"];
         delete?: never;
         options?: never;
@@ -1535,7 +1538,7 @@ export interface components {
              * @description The problem code for programs; see the table of codes.
              * @enum {string}
              */
-            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "invalid_conditions" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "stronger_auth_required" | "decision_pending" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
+            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "not_retryable" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "invalid_conditions" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "stronger_auth_required" | "decision_pending" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
             /** @description The decision that was recorded first, if there is one. */
             decided?: components["schemas"]["PriorDecision"];
             /** @description An explanation for people. */
@@ -1794,6 +1797,15 @@ export interface components {
             /** Format: date-time */
             updatedAt: string;
         };
+        RunProblem: {
+            code: string;
+            /** @description The complete error. Only for admins. */
+            detail?: string;
+            /** @description The reason, without data of the run. */
+            message: string;
+            /** @description retry-run may continue the run. False for a failure that is final, for example a rejection. */
+            retryable: boolean;
+        };
         RunView: {
             /**
              * Format: int64
@@ -1810,6 +1822,8 @@ export interface components {
             graphId: string;
             /** @description The outcome, or what the run waits for. Omitted while the run is active. */
             outcome?: components["schemas"]["Outcome"];
+            /** @description Why the run failed, is parked or is tried again. */
+            problem?: components["schemas"]["RunProblem"];
             /** @description What the external agent did, if it sent a receipt. */
             receipt?: components["schemas"]["Receipt"];
             /** @description All requests of the run. */

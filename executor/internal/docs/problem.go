@@ -20,6 +20,8 @@ type Problem struct {
 	Message string    `json:"message,omitempty"`
 	Detail  string    `json:"detail,omitempty"`
 	At      time.Time `json:"at,omitzero"`
+	// Final says that a retry of the failed run cannot succeed.
+	Final bool `json:"final,omitempty"`
 
 	// Crashes counts the processes that ended while they executed the run, since its last execution
 	// that ended normally. AloneCrashes counts those that executed nothing else at that time.

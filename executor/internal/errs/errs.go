@@ -27,8 +27,9 @@ var (
 	// ErrRunEnded says that the run has ended.
 	ErrRunEnded = errors.New("executor: the run has ended")
 
-	// ErrNotParked says that the run is not parked: there is nothing to retry.
-	ErrNotParked = errors.New("executor: the run is not parked")
+	// ErrNotRetryable says that the run is neither parked nor failed, or that its failure is final:
+	// a retry could not change it.
+	ErrNotRetryable = errors.New("executor: the run cannot be retried")
 
 	// ErrResumeIDReused says that the resume id was used for another decision.
 	ErrResumeIDReused = errors.New("executor: the resume id was used for another decision")

@@ -335,7 +335,7 @@ func (w *Worker) tryCommit(ctx context.Context, work *store.ClaimedRun, meta doc
 		rest.Status, rest.Open, c.Writes = store.StatusFailed, nil, onFailure
 	case fermata.NeedsInput:
 	}
-	if err := w.addProblem(ctx, c, result.Outcome); err != nil {
+	if err := w.addProblem(ctx, c, outcome, result.Outcome); err != nil {
 		return nil, err
 	}
 	if err := w.withdrawDropped(ctx, c, rest); err != nil {

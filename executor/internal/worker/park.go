@@ -47,22 +47,22 @@ func (w *Worker) noteParked(run store.Run, why error) {
 	w.config.Log.Error("run parked", "account", run.Account, "run", run.ID, "attempts", run.Attempts, "why", background.ErrorClass(why))
 }
 
-// Retry continues a parked run on behalf of an actor; the zero From is the system. It returns
-// ErrNotParked if the run is not parked.
+// Retry continues a parked or failed run on behalf of an actor; the zero From is the system. It
+// returns ErrNotRetryable with the reason.
 func (w *Worker) Retry(ctx context.Context, account, stateKey string, by desk.From) error {
 	run, err := w.docs.FindRun(ctx, account, stateKey)
 	if err != nil {
 		return err
 	}
-	if run.Status != store.StatusParked {
-		return fmt.Errorf("%w: %q is %s", errs.ErrNotParked, stateKey, run.Status)
+	problem, revision, err := w.docs.Problem(ctx, account, run.ID)
+	if err != nil {
+		return err
+	}
+	if err := w.checkRetryable(ctx, run, problem); err != nil {
+		return err
 	}
 	c := txn.New(run, docs.RunMeta{}, time.Time{})
 	if err := c.AddAudit(auditrec.ActorOrSystem(by), c.AuditPlace(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
-		return err
-	}
-	problem, revision, err := w.docs.Problem(ctx, account, run.ID)
-	if err != nil {
 		return err
 	}
 	if revision > 0 { // it gets all its attempts again
@@ -74,8 +74,30 @@ func (w *Worker) Retry(ctx context.Context, account, stateKey string, by desk.Fr
 		c.Documents = append(c.Documents, change)
 	}
 	if _, err = w.store.Retry(ctx, account, run.ID, c.Writes); errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("%w: %q was retried by another request", errs.ErrNotParked, stateKey)
+		return fmt.Errorf("%w: %q was retried by another request, or its state key has a newer run", errs.ErrNotRetryable, stateKey)
 	}
 	w.WakeWorker()
+	return err
+}
+
+// checkRetryable returns why a run cannot be retried; nil if it can.
+func (w *Worker) checkRetryable(ctx context.Context, run store.Run, problem docs.Problem) error {
+	switch run.Status {
+	case store.StatusParked:
+		return nil
+	case store.StatusFailed:
+	default:
+		return fmt.Errorf("%w: %q is %s", errs.ErrNotRetryable, run.StateKey, run.Status)
+	}
+	if problem.Code == "" {
+		return fmt.Errorf("%w: the reason of the failure of %q was not recorded; start a new run", errs.ErrNotRetryable, run.StateKey)
+	}
+	if problem.Final {
+		return fmt.Errorf("%w: the failure of %q is final (%s: %s); start a new run", errs.ErrNotRetryable, run.StateKey, problem.Code, problem.Message)
+	}
+	_, err := w.store.Load(ctx, store.Key{Account: run.Account, Run: run.ID})
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: %q failed before its first step was saved; start a new run", errs.ErrNotRetryable, run.StateKey)
+	}
 	return err
 }

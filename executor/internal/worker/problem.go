@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor/internal/background"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/retry"
@@ -56,9 +58,10 @@ func (w *Worker) recordProblem(ctx context.Context, run store.Run, why error) {
 }
 
 // addProblem adds the complete error of a run that fails to the writes of the execution, or else
-// forgets the crashes of a run whose execution ended normally.
-func (w *Worker) addProblem(ctx context.Context, c *txn.Tx, outcome provider.Outcome) error {
-	failed, isFailure := outcome.(provider.Failed)
+// forgets the crashes of a run whose execution ended normally. came is the result of the provider,
+// which the executor may have rejected.
+func (w *Worker) addProblem(ctx context.Context, c *txn.Tx, outcome fermata.Outcome, came provider.Outcome) error {
+	public, isFailure := outcome.(fermata.Failed)
 	if !isFailure && c.Run.Attempts == 0 {
 		return nil
 	}
@@ -67,7 +70,10 @@ func (w *Worker) addProblem(ctx context.Context, c *txn.Tx, outcome provider.Out
 	case err != nil:
 		return err
 	case isFailure:
-		problem = docs.Problem{Code: failed.Code, Message: failed.Message, Detail: failed.Detail, At: time.Now().UTC()}
+		problem = docs.Problem{Code: public.Code, Message: public.Message, Detail: public.Message, At: time.Now().UTC(), Final: public.Code == codeDenied}
+		if failed, ok := came.(provider.Failed); ok {
+			problem.Detail, problem.Final = cmp.Or(failed.Detail, failed.Message), failed.Final
+		}
 	case problem.Excused == 0:
 		return nil
 	default:

@@ -78,13 +78,18 @@ func (w *Worker) publishInterrupts(ctx context.Context, tx *txn.Tx, came provide
 	if came.Failure != nil {
 		waiting.Failure = &fermata.Failure{Code: came.Failure.Code, Message: came.Failure.Message}
 	}
+	// a failed run was retried: what it asked before is withdrawn and is asked under a new id
+	afterFailure, err := w.lastFailed(run)
+	if err != nil {
+		return nil, store.Writes{}, err
+	}
 	for _, q := range came.Interrupts {
 		if code, problem := normalizeInterrupt(&q); code != "" {
 			return await.FailedOutcome(run, code, fmt.Sprintf("the question at %s: %s", q.Address, problem)), store.Writes{}, nil
 		}
 		q.ID, q.Supersedes = visibleID(q, before, rest.Applied), supersededID(q, before)
-		if retried {
-			if q.ID, err = w.unusedID(ctx, run, q); err != nil {
+		if retried || afterFailure {
+			if q.ID, err = w.unusedID(ctx, run, q, afterFailure); err != nil {
 				return nil, store.Writes{}, err
 			}
 		}
@@ -95,7 +100,7 @@ func (w *Worker) publishInterrupts(ctx context.Context, tx *txn.Tx, came provide
 		if !slices.ContainsFunc(before, func(known fermata.OpenInterrupt) bool { return known.ID == q.ID }) {
 			err := w.publishRequest(ctx, session, q, &shown, retried)
 			if denied, ok := errors.AsType[*govern.DeniedError](err); ok {
-				return await.FailedOutcome(run, "denied", denied.Error()), denied.Writes, nil
+				return await.FailedOutcome(run, codeDenied, denied.Error()), denied.Writes, nil
 			}
 			if errors.Is(err, desk.ErrInvalid) {
 				return await.FailedOutcome(run, codeBadQuestion, fmt.Sprintf("what %s asks cannot be put before people: %v", q.Address, err)), store.Writes{}, nil
@@ -155,13 +160,15 @@ func digestMatches(data json.RawMessage) bool {
 	return err == nil && digest == asked.Digest
 }
 
-// codeBadQuestion is the code of a run that raises an invalid interrupt.
-const codeBadQuestion = "bad_question"
+const (
+	codeBadQuestion = "bad_question" // the run raises an invalid interrupt
+	codeDenied      = "denied"       // the policy denies what the run asks
+)
 
 // unusedID returns the visible id of an interrupt that the store may know already. An id that is
 // open, or was withdrawn and showed the same, is used again; for one that was answered, or showed
-// something else, the next is tried.
-func (w *Worker) unusedID(ctx context.Context, run store.Run, q provider.Interrupt) (string, error) {
+// something else, or was withdrawn by a failure of the run, the next is tried.
+func (w *Worker) unusedID(ctx context.Context, run store.Run, q provider.Interrupt, afterFailure bool) (string, error) {
 	for id := q.ID; ; id = ids.Next(id) {
 		known, err := w.store.InboxItem(ctx, run.Account, id)
 		switch {
@@ -169,7 +176,7 @@ func (w *Worker) unusedID(ctx context.Context, run store.Run, q provider.Interru
 			return id, nil
 		case err != nil:
 			return "", err
-		case known.State == store.InterruptPending, known.State == store.InterruptWithdrawn && known.ShownDigest == ids.EnvelopeDigest(q.Envelope):
+		case known.State == store.InterruptPending, known.State == store.InterruptWithdrawn && !afterFailure && known.ShownDigest == ids.EnvelopeDigest(q.Envelope):
 			return id, nil
 		}
 	}
@@ -207,6 +214,20 @@ func (w *Worker) lastOpenInterrupts(run store.Run) ([]fermata.OpenInterrupt, err
 	}
 	err = json.Unmarshal(data, &before)
 	return before.Interrupts, err
+}
+
+// lastFailed reports whether the last execution of the run ended with a failure.
+func (w *Worker) lastFailed(run store.Run) (bool, error) {
+	if run.Outcome == nil {
+		return false, nil
+	}
+	data, err := w.store.Outcome(run.Account, run.ID, run.Outcome)
+	if err != nil {
+		return false, err
+	}
+	last, err := fermata.UnmarshalOutcome(data)
+	_, failed := last.(fermata.Failed)
+	return failed, err
 }
 
 // newInterrupt returns an interrupt as it is stored.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -19,10 +18,9 @@ type requestData struct {
 	More    []button
 	// Then says what each decision causes.
 	Then []string
-	// Element is the custom element around the body; "" if there is none.
-	Element     string
-	ElementData template.JS
-	Drawing     template.HTML
+	// Question is the body, inside the custom element of the view if it has one.
+	Question template.HTML
+	Drawing  template.HTML
 	// Viewing names the other people who look at the request.
 	Viewing string
 	// Back leads to the list that the request was opened from.
@@ -92,14 +90,8 @@ func (s *Site) requestData(v *visit, r api.Request) (*requestData, error) {
 	}
 	d.Buttons, d.More = s.buttons(v, m)
 	d.Then = consequences(v, m)
-	if m.view.Element != "" {
-		text, err := json.Marshal(r)
-		if err != nil {
-			return nil, err
-		}
-		d.Element, d.ElementData = m.view.Element, template.JS(text) // in a block of type application/json
-	}
-	return d, nil
+	d.Question, err = m.view.wrap(r, m.Body)
+	return d, err
 }
 
 // drawing returns the graph with the waiting node marked; "" if there is none.

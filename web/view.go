@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -130,6 +131,18 @@ func (k *kindView) render(name string, data ViewData) (template.HTML, error) {
 		return "", err
 	}
 	return template.HTML(strings.TrimSpace(b.String())), nil
+}
+
+// wrap returns the body inside the custom element of the view, with the request as JSON.
+func (k *kindView) wrap(r api.Request, body template.HTML) (template.HTML, error) {
+	if k.Element == "" {
+		return body, nil
+	}
+	text, err := json.Marshal(r) // it escapes < and >, so the script cannot be closed by a value
+	if err != nil {
+		return "", err
+	}
+	return template.HTML("<" + k.Element + `><script type="application/json">` + string(text) + "</script>" + string(body) + "</" + k.Element + ">"), nil
 }
 
 // viewFor returns the view of a request.

@@ -62,6 +62,12 @@ rules:
 
 func openOffice(t testing.TB, change func(*slack.Config)) *office {
 	t.Helper()
+	return openOfficeWith(t, change, nil)
+}
+
+// openOfficeWith is openOffice with changes of the executor's configuration.
+func openOfficeWith(t testing.TB, change func(*slack.Config), desks func(*office, *executor.DeskConfig)) *office {
+	t.Helper()
 	o := &office{workspace: openWorkspace(t, slackfake.Config{}, change), tb: t, links: make(map[string]string), known: make(map[string]bool), keys: memory.NewStore(nil)}
 	must := func(err error) {
 		t.Helper()
@@ -76,10 +82,11 @@ func openOffice(t testing.TB, change func(*slack.Config)) *office {
 	rules, err := policy.Load("policy.yaml", []byte(refundPolicy), policy.Options{})
 	must(err)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	e, err := executor.New(executor.Config{
-		Store: o.keys, Sealer: sealer, Providers: []provider.Provider{others}, Poll: 5 * time.Millisecond, Log: log,
-		Desk: executor.DeskConfig{Policy: rules, Directory: desk.StaticDirectory{"group:finops": {"ann", "bob", "requester"}}},
-	})
+	people := executor.DeskConfig{Policy: rules, Directory: desk.StaticDirectory{"group:finops": {"ann", "bob", "requester"}}}
+	if desks != nil {
+		desks(o, &people)
+	}
+	e, err := executor.New(executor.Config{Store: o.keys, Sealer: sealer, Providers: []provider.Provider{others}, Poll: 5 * time.Millisecond, Log: log, Desk: people})
 	must(err)
 	apiServer, err := server.New(server.Config{Executor: e, Auth: authn.Keys(o.keys), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: log})
 	must(err)
@@ -152,7 +159,7 @@ func (o *office) RequestURL(id string) string {
 	return channel.RequestURL("https://fermata.example", id)
 }
 
-// process processes all stored clicks, each twice, as after a lost result.
+// process processes all stored clicks at once.
 func (o *office) process() {
 	o.tb.Helper()
 	o.mu.Lock()
@@ -173,6 +180,14 @@ func (o *office) process() {
 // ask creates a request of an external agent, and posts it.
 func (o *office) ask(ask api.CreateRequest) (id string) {
 	o.tb.Helper()
+	id = o.create(ask)
+	o.send(o.tb, channel.Message{Account: account, Delivery: "d-" + id, Attempt: 1, To: o.ops, Card: o.card(id)})
+	return id
+}
+
+// create creates a request of an external agent.
+func (o *office) create(ask api.CreateRequest) (id string) {
+	o.tb.Helper()
 	outcome, err := o.as("requester", authn.RoleAgent).CreateRequest(context.Background(), ask)
 	if err != nil {
 		o.tb.Fatal(err)
@@ -181,9 +196,7 @@ func (o *office) ask(ask api.CreateRequest) (id string) {
 	if !ok {
 		o.tb.Fatalf("outcome %#v", outcome)
 	}
-	id = waits.Interrupts[0].ID
-	o.send(o.tb, channel.Message{Account: account, Delivery: "d-" + id, Attempt: 1, To: o.ops, Card: o.card(id)})
-	return id
+	return waits.Interrupts[0].ID
 }
 
 func (o *office) refund() string {

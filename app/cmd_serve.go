@@ -123,6 +123,7 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 		return err
 	}
 	r.policyFiles, sitting.Channels = files, p.channels
+	sitting.BaseURL = c.Listen.PublicURL
 	auditing, err := auditConfig(c.Audit)
 	if err != nil {
 		return err

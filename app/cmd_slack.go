@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,7 +17,7 @@ type slackCommands struct {
 
 type slackDoctor struct {
 	Config   string   `short:"c" help:"The configuration file; fermata config example prints one." placeholder:"FILE" env:"FERMATA_CONFIG"`
-	URL      string   `name:"url" help:"The public address of the server, to check the endpoint that Slack calls." placeholder:"URL"`
+	URL      string   `name:"url" help:"The public address of the server, to check the endpoint that Slack calls; listen.publicURL by default." placeholder:"URL"`
 	Channels []string `arg:"" optional:"" help:"The ids of Slack channels, for example C0EMEA."`
 }
 
@@ -41,7 +42,7 @@ func (c *slackDoctor) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	report := slackReport{channel.Examine(ctx, slack.Examination{Channels: c.Channels, Approvers: settings.Channels.Slack.Approvers, URL: c.URL})}
+	report := slackReport{channel.Examine(ctx, slack.Examination{Channels: c.Channels, Approvers: settings.Channels.Slack.Approvers, URL: cmp.Or(c.URL, settings.Listen.PublicURL)})}
 	failed := false
 	err = p.print(report, func(w io.Writer) {
 		for _, f := range report.Findings {

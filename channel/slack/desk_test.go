@@ -43,6 +43,7 @@ type office struct {
 	pending []channel.Inbound
 	known   map[string]bool
 	refuse  error // of Accept
+	noLinks error // of LinkURL
 }
 
 type store = *memory.Store
@@ -151,7 +152,7 @@ func (o *office) Client(_ context.Context, sender channel.Sender) (*client.Clien
 
 // LinkURL returns a link.
 func (o *office) LinkURL(_ context.Context, sender channel.Sender) (string, error) {
-	return "https://fermata.example/link?for=" + sender.ID, nil
+	return "https://fermata.example/link?for=" + sender.ID, o.noLinks
 }
 
 // RequestURL returns the address of a request.

@@ -36,8 +36,9 @@ func (c *Channel) Receive(ctx context.Context, d channel.Desk, stored channel.In
 	person, principal, err := d.Client(ctx, c.sender(&in))
 	if errors.Is(err, channel.ErrNotLinked) {
 		link, err := d.LinkURL(ctx, c.sender(&in))
-		if err != nil {
-			return err
+		if err != nil { // an answer without a link is better than none
+			c.config.Log.Error("slack account cannot be linked", "err", err)
+			return c.tell(ctx, &in, "This was not counted: your Slack account is not linked to a person yet, and the server could not make a link. Click again later, or ask the operator of the server.")
 		}
 		return c.tellLink(ctx, &in, "This was not counted: your Slack account is not linked to a person yet. Link it, and then click again.", link, "Link my account")
 	}

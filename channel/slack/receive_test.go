@@ -157,6 +157,11 @@ func TestClick_ThatDoesNotCountIsAnswered(t *testing.T) {
 			o.Join(o.ops, user)
 			return user
 		}},
+		{"no link can be made", "could not make a link", func(o *office, _ string) string {
+			delete(o.links, o.Team()+"/"+o.alice)
+			o.noLinks = errors.New("no public address")
+			return o.alice
+		}},
 		{"not in the group", "not counted", func(o *office, _ string) string {
 			o.links[o.Team()+"/"+o.alice] = "zoe"
 			return o.alice

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/seal"
@@ -71,6 +72,7 @@ type runningServer struct {
 	listeners   []httpListener
 	tracing     tracing
 	policyFiles *policyFiles
+	channels    []channel.Channel
 }
 
 // start opens all components and listens. It does not serve yet.
@@ -122,7 +124,7 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	if err != nil {
 		return err
 	}
-	r.policyFiles, sitting.Channels = files, p.channels
+	r.policyFiles, r.channels, sitting.Channels = files, p.channels, p.channels
 	sitting.BaseURL = c.Listen.PublicURL
 	auditing, err := auditConfig(c.Audit)
 	if err != nil {
@@ -196,7 +198,7 @@ func oidcConfig(c config.OIDC) *authn.OIDC {
 // listen opens the listeners.
 func (r *runningServer) listen(log *slog.Logger) error {
 	c := r.settings
-	main, err := listen("listen.addr", c.Listen.Addr, r.site, c.Listen, log)
+	main, err := listen("listen.addr", c.Listen.Addr, server.ChannelHandler(r.site, r.channels, r.server.Desk(c.Listen.PublicURL)), c.Listen, log)
 	if err != nil {
 		return err
 	}
@@ -236,6 +238,9 @@ func (r *runningServer) serve(ctx context.Context) error {
 	r.StartWorkers()
 	var work sync.WaitGroup
 	work.Go(func() { r.policyFiles.watch(ctx, r.log) })
+	work.Go(func() {
+		r.server.RunChannels(ctx, r.channels, r.server.Desk(cmp.Or(r.settings.Listen.PublicURL, r.url)))
+	})
 	failed := make(chan error, len(r.listeners))
 	for _, d := range r.listeners {
 		work.Go(func() { failed <- d.serve() })

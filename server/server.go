@@ -130,6 +130,7 @@ func New(config Config) (*Server, error) {
 	s.registerMe()
 	s.registerSavedViews()
 	s.registerMembers()
+	s.registerDeliveries()
 	if s.sessions != nil {
 		s.sessions.Register(mux.HandleFunc)
 	}

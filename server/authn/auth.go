@@ -56,7 +56,9 @@ const (
 	MethodToken  Method = "token" // a bearer token that the identity provider issued for this API
 	// a session after sign-in with a password, for members
 	MethodPassword Method = "password"
-	MethodDev      Method = "dev" // a session from a development link printed on this machine
+	// a person whose account of a channel is linked, in process
+	MethodLinked Method = "linked"
+	MethodDev    Method = "dev" // a session from a development link printed on this machine
 )
 
 // Auth says how a principal was authenticated. The zero value means unknown.

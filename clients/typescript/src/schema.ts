@@ -119,6 +119,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the deliveries of notices to people */
+        get: operations["list-deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/deliveries/{id}/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a delivery again */
+        post: operations["send-delivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/grants": {
         parameters: {
             query?: never;
@@ -235,6 +269,26 @@ export interface paths {
         get: operations["me"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/channel-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Link an account of a channel to yourself
+         * @description The token is that of a one-time link that a channel, such as Slack, has sent to the account. Decisions from the account then count as yours. It needs a session.
+         */
+        post: operations["link-channel"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1003,6 +1057,16 @@ export interface components {
             /** @description An https URL on port 443 of a public address, unless the server's configuration allows others. */
             url: string;
         };
+        ChannelLink: {
+            channel: string;
+            /** @description The name of the account in the channel. */
+            name?: string;
+            /**
+             * Format: date-time
+             * @description When the link expires.
+             */
+            until: string;
+        };
         Chat: {
             /** @description The graph to run, for example inproc:content-review. For a start. */
             graphId?: string;
@@ -1116,6 +1180,46 @@ export interface components {
             /** @enum {string} */
             verdict: "approve" | "reject" | "return" | "answer" | "expire";
             via?: string;
+        };
+        Delivery: {
+            /** @description The address; masked unless you are an admin. */
+            address?: string;
+            /**
+             * Format: int64
+             * @description Failed attempts since the last success.
+             */
+            attempts: number;
+            /** @description The kind of the channel, such as slack; * is the custom function of the server's program. */
+            channel: string;
+            /** @description Why the last attempt failed. */
+            code?: string;
+            /** Format: date-time */
+            createdAt: string;
+            id: string;
+            /** @enum {string} */
+            kind: "notify" | "remind" | "page" | "resolve" | "rerender" | "tell-requester";
+            /**
+             * Format: date-time
+             * @description When it is sent next.
+             */
+            nextAt?: string;
+            /** @description The person to whom the address belongs. */
+            person?: string;
+            request: string;
+            /**
+             * Format: int64
+             * @description The revision of the request that the copy shows.
+             */
+            revision?: number;
+            /**
+             * @description failed is tried again, dead is not; obsolete: the request was over before it was sent.
+             * @enum {string}
+             */
+            state: "queued" | "sent" | "seen" | "failed" | "dead" | "obsolete";
+            /** @description The target of the route that led to the address. */
+            target: string;
+            /** Format: date-time */
+            updatedAt: string;
         };
         Drawing: {
             edges: components["schemas"]["Edge"][] | null;
@@ -1293,6 +1397,10 @@ export interface components {
             name: string;
             questionSchema: unknown;
         };
+        LinkChannel: {
+            /** @description The token of the one-time link. */
+            token: string;
+        };
         Me: {
             account: string;
             /** @description Authentication class of the identity provider. */
@@ -1308,7 +1416,7 @@ export interface components {
              * @description How you were authenticated.
              * @enum {string}
              */
-            method?: "key" | "oidc" | "token" | "password" | "dev";
+            method?: "key" | "oidc" | "token" | "password" | "linked" | "dev";
             /** @description Your display name. */
             name?: string;
             /** @description Your id in records. */
@@ -1431,6 +1539,15 @@ export interface components {
             stateKey: string;
             /** @enum {string} */
             status: "pending";
+        };
+        PageDelivery: {
+            items: components["schemas"]["Delivery"][] | null;
+            /** @description The cursor of the next page; omitted on the last page. */
+            next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
         };
         PageGraph: {
             items: components["schemas"]["Graph"][] | null;
@@ -2141,6 +2258,76 @@ export interface operations {
             };
         };
     };
+    "list-deliveries": {
+        parameters: {
+            query?: {
+                /** @description Only deliveries of this request. */
+                request?: string;
+                /** @description Only deliveries of this channel, such as slack. */
+                channel?: string;
+                state?: "queued" | "sent" | "seen" | "failed" | "dead" | "obsolete";
+                /** @description The cursor of the next page. */
+                cursor?: string;
+                /** @description Page size, 100 by default. A page may have fewer items although there are more. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageDelivery"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "send-delivery": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Delivery"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "list-grants": {
         parameters: {
             query?: never;
@@ -2337,6 +2524,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "link-channel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LinkChannel"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelLink"];
                 };
             };
             /** @description Error */

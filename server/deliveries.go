@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/authn"
+)
+
+type deliveriesInput struct {
+	Request string `query:"request" maxLength:"512" doc:"Only deliveries of this request."`
+	Channel string `query:"channel" maxLength:"64" doc:"Only deliveries of this channel, such as slack."`
+	State   string `query:"state" enum:"queued,sent,seen,failed,dead,obsolete"`
+	Cursor  string `query:"cursor" maxLength:"4096" doc:"The cursor of the next page."`
+	Limit   int    `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 100 by default. A page may have fewer items although there are more."`
+}
+
+type deliveryInput struct {
+	ID string `path:"id" maxLength:"2048"`
+}
+
+type linkInput struct{ Body api.LinkChannel }
+
+func (s *Server) registerDeliveries() {
+	huma.Register(s.api, operation("list-deliveries", http.MethodGet, api.Prefix+"/deliveries", "List the deliveries of notices to people", authn.RoleApprover, authn.RoleAuditor), s.listDeliveries)
+	huma.Register(s.api, operation("send-delivery", http.MethodPost, api.Prefix+"/deliveries/{id}/send", "Send a delivery again", authn.RoleAdmin), s.sendDelivery)
+	link := operation("link-channel", http.MethodPost, api.Prefix+"/me/channel-links", "Link an account of a channel to yourself", authn.RoleApprover)
+	link.Description = "The token is that of a one-time link that a channel, such as Slack, has sent to the account. Decisions from the account then count as yours. It needs a session."
+	huma.Register(s.api, link, s.linkChannel)
+}
+
+// deliveryOf converts a delivery. Addresses of people are shown to admins only.
+func deliveryOf(v executor.DeliveryView, admin bool) api.Delivery {
+	d := api.Delivery{
+		ID: v.ID, Request: v.DeliveryIndex.Request, Channel: v.Channel, Kind: string(v.DeliveryIndex.Kind), State: string(v.State), Attempts: v.Attempts, Code: v.Code, Revision: v.Revision,
+		Target: v.Target, Person: v.Person, Address: v.To, CreatedAt: v.Created, UpdatedAt: v.Updated,
+	}
+	if !v.Next.IsZero() {
+		d.NextAt = &v.Next
+	}
+	if !admin {
+		d.Address = maskAddress(v.To)
+	}
+	return d
+}
+
+// maskAddress keeps the first and the last character of a long address.
+func maskAddress(to string) string {
+	letters := []rune(to)
+	if len(letters) < 4 {
+		return strings.Repeat("•", len(letters))
+	}
+	return string(letters[0]) + "•••" + string(letters[len(letters)-1])
+}
+
+func (s *Server) listDeliveries(ctx context.Context, in *deliveriesInput) (*pageOutput[api.Delivery], error) {
+	me := principalOf(ctx)
+	filter := executor.DeliveryFilter{Request: in.Request, Channel: in.Channel, State: executor.DeliveryState(in.State), Limit: pageSize(in.Limit)}
+	if err := readCursor(in.Cursor, &filter.After); err != nil {
+		return nil, err
+	}
+	list, next, err := s.config.Executor.Deliveries(ctx, me.Account, filter)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	page := &pageOutput[api.Delivery]{Body: api.Page[api.Delivery]{Items: make([]api.Delivery, 0, len(list))}}
+	for _, v := range list {
+		page.Body.Items = append(page.Body.Items, deliveryOf(v, me.Has(authn.RoleAdmin)))
+	}
+	if next != "" {
+		page.Body.Next, err = cursorOf(next)
+	}
+	return page, err
+}
+
+func (s *Server) sendDelivery(ctx context.Context, in *deliveryInput) (*struct{ Body api.Delivery }, error) {
+	me := principalOf(ctx)
+	v, err := s.config.Executor.SendAgain(ctx, me.Account, in.ID)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &struct{ Body api.Delivery }{deliveryOf(v, true)}, nil
+}
+
+func (s *Server) linkChannel(ctx context.Context, in *linkInput) (*struct{ Body api.ChannelLink }, error) {
+	me := principalOf(ctx)
+	if !slices.Contains([]authn.Method{authn.MethodOIDC, authn.MethodPassword, authn.MethodDev}, me.Auth.Method) {
+		return nil, problem("bad_request", "sign in with a browser to link an account")
+	}
+	link, err := s.config.Executor.UseLinkToken(ctx, me.Account, in.Body.Token, me.ID, linkableRoles(me))
+	if errors.Is(err, executor.ErrLinkInvalid) {
+		return nil, problem("bad_request", "the link is unknown, expired or used: ask the channel for a new one")
+	}
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &struct{ Body api.ChannelLink }{api.ChannelLink{Channel: link.Channel, Name: link.Name, Until: link.Until}}, nil
+}

@@ -88,6 +88,9 @@ var coreTexts = translation{
 	"time.minutes": "%d min",
 	"time.hours":   "%d h",
 	"time.days":    "%d d",
+	"time.months":  "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec",
+	"time.day":     "%d %s %s",
+	"time.date":    "%d %s %d %s",
 
 	"value.fold":             "Show all (%s)",
 	"value.empty":            "empty",

@@ -4,6 +4,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -41,10 +42,11 @@ func (v *visit) Clock(at time.Time) string {
 	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {
 		return at.Format("15:04")
 	}
+	month := strings.Fields(v.t("time.months"))[at.Month()-1]
 	if at.Year() == now.Year() {
-		return at.Format("2 Jan 15:04")
+		return v.t("time.day", at.Day(), month, at.Format("15:04"))
 	}
-	return at.Format("2 Jan 2006 15:04")
+	return v.t("time.date", at.Day(), month, at.Year(), at.Format("15:04"))
 }
 
 // Ago returns how long ago a time was, in words, as an element that scripts keep current.

@@ -179,7 +179,7 @@ func liveRules(t *testing.T, text string) (*policy.LiveSet, func(string)) {
 	return live, set
 }
 
-// submission is what somebody says to a question.
+// submission is an answer to a question.
 func word(who, key, resume, interrupt, value string) executor.RunRequest {
 	return executor.RunRequest{Account: "acme", StateKey: key, ResumeID: resume, Actor: who, Targets: map[string]executor.Answer{interrupt: {Value: json.RawMessage(value)}}}
 }

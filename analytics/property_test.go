@@ -12,7 +12,7 @@ import (
 )
 
 // smallLimits are so small that the limits are soon exceeded.
-var smallLimits = limits{names: 3, channels: 2, durations: 40, voteTimes: 30, halfMinutes: 1 << 20, deciders: 1 << 20}
+var smallLimits = limits{names: 3, channels: 2, durations: 40, voteTimes: 30, halfMinutes: 1 << 20, deciders: 1 << 20, days: 4}
 
 // A collector gives the same report as the reference, which keeps all data: exactly below the
 // limits, and within the documented error above them.

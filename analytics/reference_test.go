@@ -30,6 +30,7 @@ func (w *referenceReport) report() Report {
 		Channels: groupRows(w.votes, func(v VoteIndex) string { return cmp.Or(strings.Split(v.Via, " ")[0], "direct") }, w.limits.channels, "", w.voteStats),
 		People:   groupRows(w.votes, func(v VoteIndex) string { return v.Actor }, w.limits.names, w.query.Person, w.voteStats),
 	}
+	r.ByDay, r.ByHour = w.byDay(), w.byHour()
 	r.Proposals = w.proposals(r.People)
 	if w.query.Person != "" {
 		all := len(r.People)
@@ -62,6 +63,46 @@ func groupRows[T, R any](all []T, name func(T) string, most int, sure string, ro
 		rows = append(rows, row(n, groups[n]))
 	}
 	return rows
+}
+
+// byDay walks back from the end of the period, one midnight at a time.
+func (w *referenceReport) byDay() []DecisionCounts {
+	days := []DecisionCounts{}
+	end := w.query.Until.In(w.query.Zone)
+	midnight := time.Date(end.Year(), end.Month(), end.Day(), 0, 0, 0, 0, w.query.Zone)
+	for ; !midnight.Before(w.query.Since) && len(days) < w.limits.days; midnight = midnight.AddDate(0, 0, -1) {
+		days = append(days, w.decisions(midnight.Format("2006-01-02"), "2006-01-02"))
+	}
+	slices.Reverse(days)
+	return days
+}
+
+func (w *referenceReport) byHour() (hours []DecisionCounts) {
+	for h := range 24 {
+		hours = append(hours, w.decisions(fmt.Sprintf("%02d:00", h), "15:00"))
+	}
+	return hours
+}
+
+// decisions counts the decisions whose time has a name in a layout.
+func (w *referenceReport) decisions(name, layout string) DecisionCounts {
+	c := DecisionCounts{Name: name}
+	for _, r := range w.requests {
+		if r.Decided == 0 || time.UnixMilli(r.Decided).In(w.query.Zone).Format(layout) != name {
+			continue
+		}
+		switch r.Outcome {
+		case "approve":
+			c.Approved++
+		case "reject":
+			c.Rejected++
+		case "answer":
+			c.Answered++
+		case "expire":
+			c.Expired++
+		}
+	}
+	return c
 }
 
 func (w *referenceReport) row(name string, requests []RequestIndex) Row {

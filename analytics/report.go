@@ -23,6 +23,11 @@ type Report struct {
 	ByKind   []Row `json:"byKind"`
 	ByRule   []Row `json:"byRule"`
 	ByAction []Row `json:"byAction"`
+	// ByDay and ByHour count the decisions on these requests by the time of the decision, in the
+	// zone of the report. ByDay has the days that begin in the period, at most the last 366. ByHour
+	// has the 24 hours of the day.
+	ByDay  []DecisionCounts `json:"byDay"`
+	ByHour []DecisionCounts `json:"byHour"`
 	// Channels and People count votes, not requests: several people may have to agree.
 	Channels []VoteStats `json:"channels"`
 	People   []VoteStats `json:"people"`
@@ -133,6 +138,7 @@ type Collector struct {
 	limits limits
 
 	all                   rowCounter
+	times                 *timeCounter
 	kinds, rules, actions groups[rowCounter]
 	channels, people      groups[voteCounter]
 	candidates            map[candidate]*candidateHistory
@@ -147,11 +153,12 @@ type limits struct {
 	voteTimes   int // vote times kept one by one
 	halfMinutes int // half minutes with votes
 	deciders    int // total, over all candidates
+	days        int // days with their own row
 }
 
 // defaultLimits are the limits for reports over years. The documentation of [Report], [Percentiles]
 // and [VoteStats] has these numbers.
-var defaultLimits = limits{names: 5000, channels: 64, durations: 512, voteTimes: 16384, halfMinutes: 32768, deciders: 100_000}
+var defaultLimits = limits{names: 5000, channels: 64, durations: 512, voteTimes: 16384, halfMinutes: 32768, deciders: 100_000, days: 366}
 
 // channelFactor is the number of half minutes of a channel relative to a person. A year has a
 // million half minutes.
@@ -171,7 +178,7 @@ func newCollector(query Query, now time.Time, l limits) *Collector {
 	}
 	row := func() *rowCounter { return newRowCounter(l) }
 	return &Collector{
-		query: query, now: now, limits: l, all: *row(), candidates: make(map[candidate]*candidateHistory),
+		query: query, now: now, limits: l, all: *row(), times: newTimeCounter(query, l.days), candidates: make(map[candidate]*candidateHistory),
 		kinds: newGroups(l.names, row), rules: newGroups(l.names, row), actions: newGroups(l.names, row),
 		channels: newGroups(l.channels, func() *voteCounter { return newVoteCounter(l, l.halfMinutes*channelFactor) }),
 		people:   newGroups(l.names, func() *voteCounter { return newVoteCounter(l, l.halfMinutes) }, query.Person),
@@ -189,6 +196,7 @@ func (c *Collector) AddRequest(r RequestIndex) {
 	}
 	now := c.now.UnixMilli()
 	c.all.add(r, now)
+	c.times.add(r)
 	c.kinds.add(r.Kind, func(row *rowCounter) { row.add(r, now) })
 	c.rules.add(r.Rule, func(row *rowCounter) { row.add(r, now) })
 	c.actions.add(r.Action, func(row *rowCounter) { row.add(r, now) })
@@ -212,6 +220,7 @@ func (c *Collector) Report() Report {
 	report := Report{
 		Since: c.query.Since.UTC(), Until: c.query.Until.UTC(), All: c.all.row(""),
 		ByKind: rows(c.kinds, newRow), ByRule: rows(c.rules, newRow), ByAction: rows(c.actions, newRow),
+		ByDay: slices.Clone(c.times.days), ByHour: slices.Clone(c.times.hours[:]),
 		Channels: rows(c.channels, stats), People: rows(c.people, stats),
 	}
 	if retained := c.now.Add(-c.query.Retention).UTC(); c.query.Retention > 0 && retained.After(c.query.Since) {

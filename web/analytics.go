@@ -18,6 +18,7 @@ type analyticsData struct {
 	analytics.Report
 	Days    int
 	Periods []filterLink
+	Columns []columnChart
 	Charts  []chart
 }
 
@@ -53,6 +54,12 @@ func (s *Site) analyticsPage(v *visit) (response, error) {
 	for _, days := range analyticsPeriods {
 		data.Periods = append(data.Periods, filterLink{Title: v.tn("analytics.days", days), Href: pageURL("/analytics", "days", strconv.Itoa(days)), Current: days == data.Days})
 	}
+	if c, ok := v.dayChart(data.ByDay); ok {
+		data.Columns = append(data.Columns, c)
+	}
+	if c, ok := v.hourChart(data.ByHour); ok {
+		data.Columns = append(data.Columns, c)
+	}
 	for _, c := range []struct {
 		key  string
 		rows []analytics.Row
@@ -69,11 +76,11 @@ func newChart(title string, rows []analytics.Row) chart {
 	rows = rows[:min(len(rows), maxChartRows)]
 	c := chart{Title: title}
 	widest := max(rows[0].Requests, 1)
-	percent := func(n int) float64 { return float64(n) * 100 / float64(widest) }
+	width := func(n int) float64 { return percent(float64(n) * 100 / float64(widest)) }
 	for _, r := range rows {
 		c.Rows = append(c.Rows, chartRow{
-			Row: r, ApprovedWidth: percent(r.Approved), RejectedWidth: percent(r.Rejected), AnsweredWidth: percent(r.Answered),
-			ExpiredWidth: percent(r.Expired), OpenWidth: percent(r.Open),
+			Row: r, ApprovedWidth: width(r.Approved), RejectedWidth: width(r.Rejected), AnsweredWidth: width(r.Answered),
+			ExpiredWidth: width(r.Expired), OpenWidth: width(r.Open),
 		})
 	}
 	return c
@@ -103,6 +110,14 @@ func reportRows(report analytics.Report) [][]string {
 	add("rule", report.ByRule...)
 	add("kind", report.ByKind...)
 	add("action", report.ByAction...)
+	for _, times := range []struct {
+		group string
+		rows  []analytics.DecisionCounts
+	}{{"day", report.ByDay}, {"hour", report.ByHour}} {
+		for _, r := range times.rows {
+			add(times.group, analytics.Row{Name: r.Name, Requests: r.Total(), Approved: r.Approved, Rejected: r.Rejected, Answered: r.Answered, Expired: r.Expired})
+		}
+	}
 	return list
 }
 

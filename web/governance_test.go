@@ -1,13 +1,16 @@
 package web_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/web"
 	"github.com/fermata-go/fermata/web/internal/webtest"
 )
 
@@ -62,12 +65,43 @@ func TestAnalytics_ChartAndCSV(t *testing.T) {
 	b := s.SignIn("ann")
 	want(t, b.Get("/analytics"), http.StatusOK, "No decisions yet")
 	start(t, s, "tea", "inproc:content-review", `{"topic":"tea"}`)
-	want(t, b.Get("/analytics?days=7"), http.StatusOK, "content-review", "<rect", "1 open")
+	open := b.Get("/analytics?days=7")
+	want(t, open, http.StatusOK, "content-review", "<rect", "1 open")
+	if strings.Contains(open.Body, "Decisions per day") {
+		t.Error("a chart without a decision")
+	}
 	got := b.Get("/analytics?days=7&format=csv")
 	want(t, got, http.StatusOK, "kind,content-review,1,1,")
 	if got.Header.Get("Content-Type") != "text/csv; charset=utf-8" {
 		t.Error(got.Header)
 	}
+}
+
+// Each chart over time has a description, columns that fit, and a table with the same numbers.
+func TestAnalytics_DecisionsOverTime(t *testing.T) {
+	report := analytics.Report{All: analytics.Row{Requests: 7}}
+	for i := range 7 {
+		report.ByDay = append(report.ByDay, analytics.DecisionCounts{Name: fmt.Sprintf("2026-11-%02d", 12+i)})
+	}
+	report.ByDay[5] = analytics.DecisionCounts{Name: "2026-11-17", Approved: 3, Rejected: 2}
+	for i := range 24 {
+		report.ByHour = append(report.ByHour, analytics.DecisionCounts{Name: fmt.Sprintf("%02d:00", i)})
+	}
+	report.ByHour[9].Answered = 1
+	s := open(t, func(c *webtest.Config) {
+		c.Site = func(api http.Handler) (http.Handler, error) {
+			return web.New(web.Config{API: webtest.WithAnswer(api, "/api/v1/analytics", report)})
+		}
+	})
+	b := s.SignIn("ann")
+	want(
+		t, b.Get("/analytics?days=7"), http.StatusOK,
+		"Decisions per day: 5 in all; the most, 5, at Tue 17 Nov.", "Tue 17 Nov: 3 approved, 0 answered, 2 rejected, 0 expired",
+		`<rect class="a" x="73.57%" y="50%" width="10%" height="50%"/><rect class="r" x="73.57%" y="16.67%" width="10%" height="33.33%"/>`,
+		`<th scope="row">Tue 17 Nov</th><td class="num">5</td><td class="num">3</td><td class="num muted">0</td><td class="num">2</td>`,
+		"Decisions by hour of the day: 1 in all; the most, 1, at 09:00.", ">18 Nov</text>", ">06:00</text>", "Times in UTC",
+	)
+	want(t, b.Get("/analytics?days=7&format=csv"), http.StatusOK, "day,2026-11-17,5,0,3,0,2,0,", "hour,09:00,1,0,0,0,0,1,")
 }
 
 func TestAudit_RecordsAndFindings(t *testing.T) {

@@ -201,13 +201,18 @@ func (b *tab) check(name string) {
 }
 
 // openServer starts a server with the graphs of these tests and the requests of the tests.
-func openServer(t *testing.T) *webtest.Server {
+func openServer(t *testing.T, wrap ...func(api http.Handler) http.Handler) *webtest.Server {
 	t.Helper()
 	testtier.Needs(t, "Chromium")
 	if browser == nil {
 		t.Fatal("Chromium is missing: run make need-chromium")
 	}
-	return webtest.Open(t, webtest.Config{Graphs: graphs(t), Site: func(api http.Handler) (http.Handler, error) { return web.New(web.Config{API: api}) }})
+	return webtest.Open(t, webtest.Config{Graphs: graphs(t), Site: func(api http.Handler) (http.Handler, error) {
+		for _, w := range wrap {
+			api = w(api)
+		}
+		return web.New(web.Config{API: api})
+	}})
 }
 
 // ask starts a run and returns the id of its request.

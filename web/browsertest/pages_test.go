@@ -4,15 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/app/sample"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/web/internal/webtest"
 )
 
 type refund struct {
@@ -46,6 +49,43 @@ func graphs(t *testing.T) []inproc.Graph {
 }
 
 const flagged = `{"order":17,"payment":9007199254740993,"amount":"120.00","note":"customer says \u202e damaged"}`
+
+// The charts over time, closed and with their tables, in light and dark, on a desk and on a phone.
+func TestAnalytics_ChartsAreAccessible(t *testing.T) {
+	report := analytics.Report{All: analytics.Row{Requests: 300, Approved: 200, Rejected: 40}}
+	for i := range 30 {
+		report.ByDay = append(report.ByDay, analytics.DecisionCounts{
+			Name: fmt.Sprintf("2026-11-%02d", i+1), Approved: i * 7 % 11, Answered: i * 5 % 4, Rejected: i % 3, Expired: i % 7 / 5,
+		})
+	}
+	for i := range 24 {
+		report.ByHour = append(report.ByHour, analytics.DecisionCounts{Name: fmt.Sprintf("%02d:00", i), Approved: max(0, 60-(i-14)*(i-14)), Rejected: i % 5})
+	}
+	report.ByRule = []analytics.Row{{Name: "refunds", Requests: 250, Approved: 180, Rejected: 40, Open: 30}, {Name: "payouts-above-the-limit-of-the-team", Requests: 50, Approved: 20, Expired: 30}}
+	s := openServer(t, func(api http.Handler) http.Handler { return webtest.WithAnswer(api, "/api/v1/analytics", report) })
+	for _, window := range []struct {
+		name string
+		size size
+	}{{"desk", desk}, {"phone", phone}} {
+		t.Run(window.name, func(t *testing.T) {
+			b := openTab(t, s, "ann", window.size)
+			b.open("/analytics")
+			for _, colours := range []string{"light", "dark"} {
+				b.do(scheme(colours))
+				eval[bool](b, `document.querySelectorAll("details.numbers").forEach((d) => { d.open = false }); true`)
+				b.check("charts-" + colours)
+				if eval[bool](b, `document.querySelector(".numbers table").checkVisibility()`) {
+					t.Error("the tables are open")
+				}
+				eval[bool](b, `document.querySelectorAll("details.numbers").forEach((d) => { d.open = true }); true`)
+				b.check("tables-" + colours)
+			}
+			if n := eval[int](b, `document.querySelectorAll(".plot-area[role=img][aria-label]").length`); n != 2 {
+				t.Errorf("%d charts", n)
+			}
+		})
+	}
+}
 
 // Each main page in light and dark, on a desk and on a phone.
 func TestPages_AreAccessible(t *testing.T) {

@@ -1181,6 +1181,17 @@ export interface components {
             verdict: "approve" | "reject" | "return" | "answer" | "expire";
             via?: string;
         };
+        DecisionCounts: {
+            /** Format: int64 */
+            answered: number;
+            /** Format: int64 */
+            approved: number;
+            /** Format: int64 */
+            expired: number;
+            name: string;
+            /** Format: int64 */
+            rejected: number;
+        };
         Delivery: {
             /** @description The address; masked unless you are an admin. */
             address?: string;
@@ -1765,6 +1776,8 @@ export interface components {
         Report: {
             all: components["schemas"]["Row"];
             byAction: components["schemas"]["Row"][] | null;
+            byDay: components["schemas"]["DecisionCounts"][] | null;
+            byHour: components["schemas"]["DecisionCounts"][] | null;
             byKind: components["schemas"]["Row"][] | null;
             byRule: components["schemas"]["Row"][] | null;
             channels: components["schemas"]["VoteStats"][] | null;

@@ -3,6 +3,7 @@ package webtest
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -178,4 +179,16 @@ func (b *Browser) Follow(r Response) Response {
 		b.Fatalf("not a redirect: %d\n%s", r.Status, r.Body)
 	}
 	return b.Get(strings.TrimPrefix(r.Header.Get("Location"), b.URL))
+}
+
+// WithAnswer returns an API that answers each request for a path with a JSON document.
+func WithAnswer(api http.Handler, path string, document any) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != path {
+			api.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(document) // a disconnected client does not read it
+	})
 }

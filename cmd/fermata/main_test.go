@@ -145,7 +145,7 @@ func startDemo(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	var ready map[string]string
 	ts.Check(json.Unmarshal([]byte(line), &ready))
-	if len(ready) != 4 || !strings.HasPrefix(ready["signIn"], ready["url"]+"/signin/") || ready["account"] != "demo" || !strings.HasPrefix(ready["url"], "http://127.0.0.1:") || !strings.HasPrefix(ready["token"], "fermata_") {
+	if len(ready) != 4 || !strings.HasPrefix(ready["signIn"], ready["url"]+"/s/") || ready["account"] != "demo" || !strings.HasPrefix(ready["url"], "http://127.0.0.1:") || !strings.HasPrefix(ready["token"], "fermata_") {
 		ts.Fatalf("the demo printed %s", line)
 	}
 	ts.Setenv("FERMATA_URL", ready["url"])

@@ -51,13 +51,16 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	if cookies := answer.header.Values("Set-Cookie"); len(cookies) > 0 {
 		t.w.Header()["Set-Cookie"] = cookies
 	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
 	if answer.status == 0 {
 		answer.status = http.StatusOK
 	}
 	return &http.Response{
 		Status: http.StatusText(answer.status), StatusCode: answer.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: answer.header, Body: io.NopCloser(&answer.body), ContentLength: int64(answer.body.Len()), Request: r,
-	}, r.Context().Err()
+	}, nil
 }
 
 // recorder is a response in memory.

@@ -75,6 +75,15 @@ type tab struct {
 // openTab opens a tab and signs a person in.
 func openTab(t *testing.T, s *webtest.Server, person string, window size, actions ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
+	b := newTab(t, s, window)
+	b.do(actions...)
+	b.do(chromedp.Navigate(s.SignInLink(person, "/inbox")))
+	return b
+}
+
+// newTab opens a tab of a new browser, which is not signed in.
+func newTab(t *testing.T, s *webtest.Server, window size) *tab {
+	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	b := &tab{t, ctx, s}
@@ -87,8 +96,6 @@ func openTab(t *testing.T, s *webtest.Server, person string, window size, action
 	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch}); err != nil {
 		t.Fatal(err)
 	}
-	b.do(actions...)
-	b.do(chromedp.Navigate(s.SignInLink(person, "/inbox")))
 	return b
 }
 

@@ -57,7 +57,7 @@ function showViewers(el, event) {
 function start() {
   const list = document.querySelector(".rows[data-live]");
   const open = () => document.querySelector("fermata-request");
-  const source = new EventSource("/api/v1/requests/events");
+  let source;
   const pending = new Map();
   const handle = (e) => {
     const event = JSON.parse(e.data);
@@ -74,9 +74,17 @@ function start() {
       if (list) updateRow(list, event.request, type).catch(() => {});
     }, 100));
   };
-  for (const type of [...changes, "viewing"]) source.addEventListener(type, handle);
-  // too long ago: the rows may be incomplete
-  source.addEventListener("reset", () => { const link = document.querySelector("a.fresh"); if (link) link.hidden = false; });
+  const connect = () => {
+    source = new EventSource("/api/v1/requests/events");
+    for (const type of [...changes, "viewing"]) source.addEventListener(type, handle);
+    // too long ago: the rows may be incomplete
+    source.addEventListener("reset", () => { const link = document.querySelector("a.fresh"); if (link) link.hidden = false; });
+    // the request may have changed before the connection was there
+    source.addEventListener("open", () => { if (open()?.hasAttribute("data-open")) updateRequest(open()).catch(() => {}); });
+    // The browser reconnects after a lost connection, but not after an error of the server.
+    source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) setTimeout(connect, 5000); });
+  };
+  connect();
   addEventListener("pagehide", () => source.close());
   const viewing = () => {
     const el = open();

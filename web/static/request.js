@@ -51,8 +51,20 @@ class RequestElement extends HTMLElement {
   }
 }
 
+let loading = false;
+
 /** Opens the form of a page in a dialog; without one the browser follows the link. */
 async function openDialog(href) {
+  if (loading) return; // a key or button was pressed twice
+  loading = true;
+  try {
+    await loadDialog(href);
+  } finally {
+    loading = false;
+  }
+}
+
+async function loadDialog(href) {
   const url = new URL(href);
   url.searchParams.set("fragment", "1");
   let text = "";

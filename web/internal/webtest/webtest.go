@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -42,43 +43,62 @@ type Server struct {
 	URL      string
 	Executor *executor.Executor
 	API      *server.Server
+	config   Config
+	runs     *memory.Store
 	http     *httptest.Server
 }
 
 // Open starts a server that ends with the test.
 func Open(t testing.TB, config Config) *Server {
 	t.Helper()
-	s := &Server{TB: t}
+	s := &Server{TB: t, config: config, runs: memory.NewStore(nil)}
+	s.start("127.0.0.1:0")
+	t.Cleanup(s.stop)
+	return s
+}
+
+// Restart ends the server, calls a function, and starts the server again at the same address.
+func (s *Server) Restart(between func()) {
+	s.Helper()
+	s.stop()
+	between()
+	s.start(s.http.Listener.Addr().String())
+}
+
+func (s *Server) start(address string) {
+	s.Helper()
 	sealer, err := seal.New(seal.Key{1})
 	s.must(err)
-	own, err := inproc.New(config.Graphs...)
+	own, err := inproc.New(s.config.Graphs...)
 	s.must(err)
 	others, err := external.New(external.Config{})
 	s.must(err)
-	log := slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelError}))
-	runs := memory.NewStore(nil)
+	log := slog.New(slog.NewTextHandler(logWriter{s.TB}, &slog.HandlerOptions{Level: slog.LevelError}))
 	s.Executor, err = executor.New(executor.Config{
-		Store: runs, Sealer: sealer, Providers: []provider.Provider{own, others}, Poll: 5 * time.Millisecond, Wait: time.Minute, Log: log, Desk: config.Desk,
+		Store: s.runs, Sealer: sealer, Providers: []provider.Provider{own, others}, Poll: 5 * time.Millisecond, Wait: time.Minute, Log: log, Desk: s.config.Desk,
 	})
 	s.must(err)
 	s.API, err = server.New(server.Config{
-		Executor: s.Executor, Auth: authn.Keys(runs), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: log,
-		SignIn: &authn.SignIn{Credentials: runs, Sealer: sealer},
+		Executor: s.Executor, Auth: authn.Keys(s.runs), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: log,
+		SignIn: &authn.SignIn{Credentials: s.runs, Sealer: sealer},
 	})
 	s.must(err)
-	site, err := config.Site(s.API)
+	site, err := s.config.Site(s.API)
+	s.must(err)
+	listener, err := net.Listen("tcp", address)
 	s.must(err)
 	s.Executor.StartWorkers()
-	s.http = httptest.NewServer(site)
+	s.http = &httptest.Server{Listener: listener, Config: &http.Server{Handler: site}}
+	s.http.Start()
 	s.URL = s.http.URL
-	t.Cleanup(func() {
-		s.http.CloseClientConnections()
-		s.http.Close()
-		if err := s.Executor.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+}
+
+func (s *Server) stop() {
+	s.http.CloseClientConnections()
+	s.http.Close()
+	if err := s.Executor.Stop(context.Background()); err != nil {
+		s.Error(err)
+	}
 }
 
 func (s *Server) must(err error) {

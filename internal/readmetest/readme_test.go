@@ -82,11 +82,12 @@ func checkMakeTarget(t *testing.T, p *shell, s step) {
 
 func skipCommand(t *testing.T, _ *shell, s step) { t.Log("not followed:", s) }
 
-// proposals returns the commands that the demo prints, indented and followed by a description.
+// proposals returns the commands that the demo prints, indented and followed by a description. The
+// link for the browser is not a command.
 func proposals(said string) []step {
 	var lines []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(said, "\\\n", " "), "\n") {
-		if text, ok := strings.CutPrefix(line, "  "); ok {
+		if text, ok := strings.CutPrefix(line, "  "); ok && !strings.HasPrefix(strings.TrimSpace(text), "http://") {
 			text = regexp.MustCompile(`\s{6,}[a-z].*`).ReplaceAllString(text, "")
 			lines = append(lines, text)
 		}

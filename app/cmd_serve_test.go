@@ -19,6 +19,7 @@ import (
 	"net/http/cookiejar"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -269,8 +270,7 @@ func TestDemo_LinkSignsIn(t *testing.T) {
 	}
 	var out bytes.Buffer
 	ready.announce(&program{out: &out}, "data")
-	_, link, _ := strings.Cut(out.String(), "with your browser:\n")
-	link, _, _ = strings.Cut(link, "\n")
+	link := regexp.MustCompile(`http://\S+/s/\S+`).FindString(out.String())
 	browser := newBrowser(t)
 	getPage(t, browser, link)
 	if status, _, body := getPage(t, browser, r.url+"/api/v1/me"); status != http.StatusOK || !strings.Contains(body, `"account":"demo"`) {

@@ -21,6 +21,7 @@ type requestData struct {
 	// Question is the body, inside the custom element of the view if it has one.
 	Question template.HTML
 	Drawing  template.HTML
+	Similar  []similarDecision
 	// Viewing names the other people who look at the request.
 	Viewing string
 	// Back leads to the list that the request was opened from.
@@ -43,7 +44,7 @@ func (s *Site) request(v *visit) (response, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Drawing = s.drawing(v, r)
+	d.Drawing, d.Similar = s.drawing(v, r), s.similar(v, d.requestModel)
 	d.Back = "/inbox"
 	if v.URL.Query().Has("fragment") {
 		return fragment{Name: "request", Part: "request", Data: d}, nil

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/analytics"
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/app/sample"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -82,6 +84,34 @@ func TestAnalytics_ChartsAreAccessible(t *testing.T) {
 			}
 			if n := eval[int](b, `document.querySelectorAll(".plot-area[role=img][aria-label]").length`); n != 2 {
 				t.Errorf("%d charts", n)
+			}
+		})
+	}
+}
+
+func TestRequest_SimilarDecisionsAreAccessible(t *testing.T) {
+	var decided []api.Request
+	for i, verdict := range []string{"approve", "reject", "expire"} {
+		args := fmt.Sprintf(`{"order":%d,"payment":%d,"amount":"%d.50"}`, 300+i, 900+i, 90+20*i)
+		decided = append(decided, api.Request{
+			ID: fmt.Sprint("int_", i), Kind: "approval", GraphID: "inproc:test-refund", State: "decided", CreatedAt: time.Now(), Data: json.RawMessage(`{"action":"refund","args":` + args + `}`),
+			Decision: &api.Decision{Verdict: verdict, By: "bob", At: time.Now().Add(-time.Duration(i) * time.Hour)},
+		})
+	}
+	s := openServer(t, func(handler http.Handler) http.Handler {
+		return webtest.WithAnswer(handler, "/api/v1/requests", api.Page[api.Request]{Items: decided})
+	})
+	id := ask(t, s, "inproc:test-refund", "refund-17", flagged)
+	for name, window := range map[string]size{"desk": desk, "phone": phone} {
+		t.Run(name, func(t *testing.T) {
+			b := openTab(t, s, "ann", window)
+			b.open("/requests/" + id)
+			for _, colours := range []string{"light", "dark"} {
+				b.do(scheme(colours))
+				if n := eval[int](b, `document.querySelector(".similar").scrollIntoView({block: "center"}), document.querySelectorAll(".similar li").length`); n != 3 {
+					t.Errorf("%d similar decisions", n)
+				}
+				b.check("similar-" + colours)
 			}
 		})
 	}

@@ -101,7 +101,7 @@ func TestMatrix_ZoomNeedsNoSidewaysScrolling(t *testing.T) {
 			t.Errorf("%s: bars that do not scroll cover %d of 256 px", p.name, covered)
 		}
 	}
-	b.do(chromedp.Click(`[value="preview"]`), chromedp.Click(`[value="json"]`), chromedp.WaitVisible("#raw"))
+	b.do(chromedp.Click(`[value="json"]`), chromedp.WaitVisible("#raw"))
 	b.check("json")
 	visitor := newTab(t, s, zoomed)
 	for _, colours := range []string{"light", "dark"} {

@@ -81,9 +81,15 @@ func (q *faultlessRequest) take(change desk.Change, err error) {
 		q.t.Fatal(err)
 	}
 	for _, n := range change.Notices {
-		q.notices = append(q.notices, noticeRecord{n, store.Document{ID: fmt.Sprintf("%s@%d", n.Key, q.revision)}})
-		at := time.Second + time.Duration(len(q.tellings))*time.Millisecond
-		q.tellings = append(q.tellings, receivedNotice{Account: account, Notice: n, Life: 1, came: at, at: at})
+		q.notices = append(q.notices, noticeRecord{n, store.Document{ID: fmt.Sprintf("%s@%d", n.Key, q.revision), Index: []byte(`{"result":"expanded"}`)}})
+		for _, target := range n.Targets {
+			sent := deliveryRecord{Notice: n, Target: target, paper: store.Document{ID: n.Key + "#" + target, Index: []byte(`{"state":"sent"}`)}}
+			q.sent = append(q.sent, sent)
+			at := time.Second + time.Duration(len(q.tellings))*time.Millisecond
+			message := n
+			message.Key, message.Targets = sent.paper.ID, []string{target}
+			q.tellings = append(q.tellings, receivedNotice{Account: account, Notice: message, Life: 1, came: at, at: at})
+		}
 	}
 	q.doc = change.Request
 	q.revision++
@@ -142,6 +148,11 @@ func (q *faultlessRequest) check() []violation {
 
 func (q *faultlessRequest) notice(kind desk.NoticeKind) int {
 	return slices.IndexFunc(q.notices, func(n noticeRecord) bool { return n.Kind == kind })
+}
+
+// message returns the index of a message of a kind.
+func (q *faultlessRequest) message(kind desk.NoticeKind) int {
+	return slices.IndexFunc(q.tellings, func(t receivedNotice) bool { return t.Notice.Kind == kind })
 }
 
 func TestDeskChecks_FaultlessRequestHasNoViolations(t *testing.T) {
@@ -215,6 +226,9 @@ func TestDeskChecks_DetectViolations(t *testing.T) {
 		"a notice is not delivered":                   {func(q *faultlessRequest) { q.tellings = q.tellings[1:] }, toldOnce},
 		"a notice is never completed":                 {func(q *faultlessRequest) { q.notices[0].paper.DueAt = noon }, toldOnce},
 		"a delivered notice is not in the outbox":     {func(q *faultlessRequest) { q.tellings[0].Notice.Targets = nil }, durable},
+		"a message without a delivery":                {func(q *faultlessRequest) { q.tellings[0].Notice.Key += "x" }, durable},
+		"a target has no delivery":                    {func(q *faultlessRequest) { q.sent, q.tellings = q.sent[1:], q.tellings[1:] }, toldOnce},
+		"a delivery is never completed":               {func(q *faultlessRequest) { q.sent[0].paper.DueAt = noon }, toldOnce},
 		"a notice is delivered twice without a fault": {func(q *faultlessRequest) { q.tellings = append(q.tellings, q.tellings[0]) }, toldOnce},
 		"no resolve notice": {func(q *faultlessRequest) {
 			n := q.notice(desk.NoticeResolve)
@@ -222,12 +236,12 @@ func TestDeskChecks_DetectViolations(t *testing.T) {
 		}, allClear},
 		"two resolve notices":                     {func(q *faultlessRequest) { q.notices = append(q.notices, q.notices[q.notice(desk.NoticeResolve)]) }, allClear},
 		"another target gets the resolve notice":  {func(q *faultlessRequest) { q.notices[q.notice(desk.NoticeResolve)].Targets = []string{"oncall:boss"} }, allClear},
-		"the last delivery is a page":             {func(q *faultlessRequest) { q.tellings[q.notice(desk.NoticePage)].at = time.Hour }, allClear},
+		"the last delivery is a page":             {func(q *faultlessRequest) { q.tellings[q.message(desk.NoticePage)].at = time.Hour }, allClear},
 		"the resolve notice has another incident": {func(q *faultlessRequest) { q.notices[q.notice(desk.NoticeResolve)].Incident = "another" }, allClear},
 		"a skipped notice is a resolve notice": {func(q *faultlessRequest) {
-			n := q.notice(desk.NoticeResolve)
-			q.notices[n].paper.Index = []byte(`{"result":"moot"}`)
-			q.tellings = slices.Delete(q.tellings, n, n+1)
+			key := q.tellings[q.message(desk.NoticeResolve)].Notice.Key
+			q.tellings = slices.DeleteFunc(q.tellings, func(t receivedNotice) bool { return t.Notice.Key == key })
+			q.sent[slices.IndexFunc(q.sent, func(d deliveryRecord) bool { return d.paper.ID == key })].paper.Index = []byte(`{"state":"obsolete"}`)
 		}, toldOnce},
 		"a page is not recorded": {func(q *faultlessRequest) { q.doc.RouteProgress.Paged = nil }, allClear},
 	} {
@@ -285,9 +299,8 @@ func TestDeskChecks_CheckEveryField(t *testing.T) {
 		t.Error("two replies are recorded")
 	}
 	q = newFaultlessRequest(t)
-	last := q.notice(desk.NoticePage)
-	q.tellings[last].at = time.Hour
-	q.notices[last].paper.Index = []byte(`{"tries":2,"result":"moot"}`)
+	q.tellings[q.message(desk.NoticePage)].at = time.Hour
+	q.notices[q.notice(desk.NoticePage)].paper.Index = []byte(`{"tries":2,"result":"obsolete"}`)
 	if len(q.check()) == 0 {
 		t.Error("a page that is delivered last is not detected")
 	}

@@ -116,26 +116,32 @@ func (w *world) drainNotices(s store.Store) int64 {
 	return l.number
 }
 
-// undeliveredNotices returns the notices that are not delivered yet.
+// undeliveredNotices returns the notices and deliveries that are not completed yet.
 func (w *world) undeliveredNotices(s store.Store) (list []store.Document) {
 	w.t.Helper()
 	for _, account := range deskAccounts {
-		for after := ""; ; {
-			page, err := s.Documents(w.t.Context(), account, noticeDocument, store.DocumentFilter{After: after, Limit: 1000})
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			for _, paper := range page {
-				if after = paper.ID; !paper.DueAt.IsZero() {
-					list = append(list, paper)
-				}
-			}
-			if len(page) < 1000 {
-				break
-			}
-		}
+		list = append(list, w.dueDocuments(s, account, noticeDocument)...)
+		list = append(list, w.dueDocuments(s, account, deliveryDocument)...)
 	}
 	return list
+}
+
+func (w *world) dueDocuments(s store.Store, account string, kind store.DocumentKind) (list []store.Document) {
+	w.t.Helper()
+	for after := ""; ; {
+		page, err := s.Documents(w.t.Context(), account, kind, store.DocumentFilter{After: after, Limit: 1000})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, paper := range page {
+			if after = paper.ID; !paper.DueAt.IsZero() {
+				list = append(list, paper)
+			}
+		}
+		if len(page) < 1000 {
+			return list
+		}
+	}
 }
 
 // releaseParked makes all notices due that dead replicas hold, and returns their number.

@@ -37,6 +37,7 @@ type requestRecord struct {
 	interrupt store.Interrupt
 	doc       desk.Request
 	notices   []noticeRecord
+	sent      []deliveryRecord // of the notices
 	lines     []audit.Record   // about it, in order
 	attempts  []*attempt       // decisions and commands
 	deeds     []effectCall     // of its run
@@ -47,6 +48,13 @@ type requestRecord struct {
 type noticeRecord struct {
 	desk.Notice
 	paper store.Document
+}
+
+// deliveryRecord is the delivery of a notice to one target.
+type deliveryRecord struct {
+	Notice desk.Notice `json:"notice"`
+	Target string      `json:"target"`
+	paper  store.Document
 }
 
 // key is its name in reports.
@@ -103,7 +111,10 @@ func readRequestRecords(ctx context.Context, s store.Store, account string, e ev
 }
 
 // The document kinds that are read here. They belong to the executor, and old ones stay readable.
-const noticeDocument store.DocumentKind = "notice"
+const (
+	noticeDocument   store.DocumentKind = "notice"
+	deliveryDocument store.DocumentKind = "delivery"
+)
 
 func (d *requestRecord) readDocuments() (err error) {
 	for _, paper := range d.run.Documents {
@@ -119,6 +130,14 @@ func (d *requestRecord) readDocuments() (err error) {
 			}
 			if n.Request == d.interrupt.ID {
 				d.notices = append(d.notices, n)
+			}
+		case paper.Kind == deliveryDocument:
+			one := deliveryRecord{paper: paper}
+			if err := json.Unmarshal(unseal(paper.Body), &one); err != nil {
+				return err
+			}
+			if one.Notice.Request == d.interrupt.ID {
+				d.sent = append(d.sent, one)
 			}
 		}
 	}

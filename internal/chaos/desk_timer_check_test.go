@@ -90,61 +90,86 @@ func (d *requestRecord) missed(by time.Duration) (list []string) {
 	return list
 }
 
-// isObsolete reports whether a notice was dropped because its request was closed.
-func (n noticeRecord) isObsolete() bool {
+// isObsolete reports whether a notice or a delivery was dropped because its request was closed.
+func isObsolete(n desk.Notice, state string) bool {
 	invites := n.Kind == desk.NoticeNotify || n.Kind == desk.NoticeRemind || n.Kind == desk.NoticePage
-	return invites && n.deliveryState().Result == "moot"
+	return invites && state == "obsolete"
 }
 
-// delivery is the delivery state of a notice, as the executor stores it.
-type delivery struct {
-	Tries  int    `json:"tries"`
-	Result string `json:"result"`
-}
-
-func (n noticeRecord) deliveryState() (d delivery) {
-	if json.Unmarshal(n.paper.Index, &d) != nil {
-		return delivery{}
+// result is what became of a notice, as the executor stores it.
+func (n noticeRecord) result() string {
+	var index struct{ Result string }
+	if json.Unmarshal(n.paper.Index, &index) != nil {
+		return ""
 	}
-	return d
+	return index.Result
 }
 
-// checkDeliveries checks that each notice is in the outbox once and was delivered as stored, that
-// nothing is left, and that nothing else was delivered.
+// state is the state of a delivery.
+func (d deliveryRecord) state() string {
+	var index struct{ State string }
+	if json.Unmarshal(d.paper.Index, &index) != nil {
+		return ""
+	}
+	return index.State
+}
+
+// replaced matches the end of the key of a message that replaces a copy: the revision.
+var replaced = regexp.MustCompile(`/r\d+$`)
+
+// deliveryOf returns the id of the delivery of a message.
+func deliveryOf(n desk.Notice) string {
+	if n.Kind == desk.NoticeRerender {
+		return replaced.ReplaceAllString(n.Key, "")
+	}
+	return n.Key
+}
+
+// checkDeliveries checks that each notice is in the outbox once and has a delivery for each of its
+// targets, that each delivery was sent as stored, that nothing is left, and that nothing else was
+// sent.
 func (d *requestRecord) checkDeliveries(complain reportFunc) {
-	known := make(map[string]desk.Notice)
 	told := make(map[string]int)
 	for _, t := range d.tellings {
-		told[t.Notice.Key]++
+		told[deliveryOf(t.Notice)]++
 	}
+	type target struct{ notice, name string }
+	known, targets := make(map[string]deliveryRecord), make(map[target]bool)
+	for _, one := range d.sent {
+		known[one.paper.ID], targets[target{one.Notice.Key, one.Target}] = one, true
+		if told[one.paper.ID] == 0 && !isObsolete(one.Notice, one.state()) {
+			complain(toldOnce, "%s was not sent: %s", one.paper.ID, one.paper.Index)
+		}
+		if !one.paper.DueAt.IsZero() {
+			complain(toldOnce, "the delivery %s is not completed: %s, due %s", one.paper.ID, one.paper.Index, one.paper.DueAt)
+		}
+	}
+	seen := make(map[string]bool)
 	for _, n := range d.notices {
-		if _, twice := known[n.Key]; twice {
+		if seen[n.Key] {
 			complain(toldOnce, "the outbox has the notice %s twice", n.Key)
 		}
-		known[n.Key] = n.Notice
-		if told[n.Key] == 0 && !n.isObsolete() {
-			complain(toldOnce, "%s was not delivered: %s", n.Key, n.paper.Index)
-		}
+		seen[n.Key] = true
 		if !n.paper.DueAt.IsZero() {
 			complain(toldOnce, "the notice %s is not completed: %s, due %s", n.Key, n.paper.Index, n.paper.DueAt)
 		}
+		for _, name := range n.Targets {
+			if !targets[target{n.Key, name}] && !isObsolete(n.Notice, n.result()) {
+				complain(toldOnce, "%s was not delivered to %s: %s", n.Key, name, n.paper.Index)
+			}
+		}
 	}
 	for _, t := range d.tellings {
-		if n, ok := known[t.Notice.Key]; !ok || !sameJSON(n, t.Notice) {
-			complain(durable, "delivered %+v at %.3fs by replica %d, but the outbox has %+v", t.Notice, t.at.Seconds(), t.Life, n)
+		one, ok := known[deliveryOf(t.Notice)]
+		if !ok || one.Notice.Incident != t.Notice.Incident || len(t.Notice.Targets) != 1 || t.Notice.Targets[0] != one.Target || t.Notice.Kind != desk.NoticeRerender && t.Notice.Kind != one.Notice.Kind {
+			complain(durable, "sent %+v at %.3fs by replica %d, but the delivery is %+v", t.Notice, t.at.Seconds(), t.Life, one.Notice)
 		}
 	}
 }
 
-func sameJSON(a, b any) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && string(x) == string(y)
-}
-
-// afterPage matches the end of the key of a resolve notice that follows a late page: the attempt
-// and the revision.
-var afterPage = regexp.MustCompile(`/resolve(-\d+)?@\d+$`)
+// afterPage matches the end of the key of a resolve notice that follows a late page: the delivery of
+// the page, the attempt and the revision.
+var afterPage = regexp.MustCompile(`#[^#/]+/resolve(-\d+)?@\d+$`)
 
 // checkPages checks that paged targets get one resolve notice at the decision, and one more for
 // each page in progress then; no other target gets one.
@@ -164,7 +189,9 @@ func (d *requestRecord) checkPages(complain reportFunc) {
 		}
 		targets := d.doc.RouteProgress.Paged
 		if late, known := pages[afterPage.ReplaceAllString(n.Key, "")]; known {
-			targets = late.Targets
+			if len(n.Targets) == 1 && slices.Contains(late.Targets, n.Targets[0]) {
+				targets = n.Targets
+			}
 		} else {
 			resolved++
 		}
@@ -187,10 +214,10 @@ func (d *requestRecord) checkPages(complain reportFunc) {
 // checkResolved checks that the last delivery to paged targets is a resolve notice. Otherwise an
 // incident stays open for a closed request.
 func (d *requestRecord) checkResolved(complain reportFunc) {
-	last := make(map[string]receivedNotice) // by incident
+	last := make(map[string]receivedNotice) // by incident and target
 	for _, t := range d.tellings {
-		if t.Notice.Incident != "" && t.at > last[t.Notice.Incident].at {
-			last[t.Notice.Incident] = t
+		if key := t.Notice.Incident + " " + strings.Join(t.Notice.Targets, " "); t.Notice.Incident != "" && t.at > last[key].at {
+			last[key] = t
 		}
 	}
 	for incident, t := range last {
@@ -275,6 +302,9 @@ func (d *requestRecord) describe() string {
 	}
 	for _, n := range d.notices {
 		fmt.Fprintf(&text, "  notice %s: %s %q, %s, next %s\n", n.paper.ID, n.Kind, n.Targets, n.paper.Index, n.paper.DueAt.Format("15:04:05.000000"))
+	}
+	for _, one := range d.sent {
+		fmt.Fprintf(&text, "  delivery %s: %s, next %s\n", one.paper.ID, one.paper.Index, one.paper.DueAt.Format("15:04:05.000000"))
 	}
 	for _, t := range d.tellings {
 		fmt.Fprintf(&text, "  delivered %9.3fs by replica %d: %s\n", t.at.Seconds(), t.Life, t.Notice.Key)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -165,7 +164,7 @@ func (t *linkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // linkableRoles returns the roles that a linked account of a channel keeps: it decides, and does
 // not administer.
 func linkableRoles(p authn.Principal) (roles []string) {
-	if slices.Contains(p.Roles, authn.RoleApprover) {
+	if p.Has(authn.RoleApprover) {
 		roles = append(roles, string(authn.RoleApprover))
 	}
 	return roles

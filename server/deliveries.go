@@ -47,6 +47,9 @@ func deliveryOf(v executor.DeliveryView, admin bool) api.Delivery {
 	}
 	if !admin {
 		d.Address = maskAddress(v.To)
+		if kind, to, ok := strings.Cut(v.Target, ":"); ok && kind == v.Channel { // it is an address
+			d.Target = kind + ":" + maskAddress(to)
+		}
 	}
 	return d
 }
@@ -72,6 +75,15 @@ func (s *Server) listDeliveries(ctx context.Context, in *deliveriesInput) (*page
 	}
 	page := &pageOutput[api.Delivery]{Body: api.Page[api.Delivery]{Items: make([]api.Delivery, 0, len(list))}}
 	for _, v := range list {
+		if !me.Has(authn.RoleAdmin) {
+			_, visible, err := s.maySeeID(ctx, me, v.DeliveryIndex.Request)
+			if err != nil {
+				return nil, problemOf(err)
+			}
+			if !visible {
+				continue
+			}
+		}
 		page.Body.Items = append(page.Body.Items, deliveryOf(v, me.Has(authn.RoleAdmin)))
 	}
 	if next != "" {

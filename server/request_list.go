@@ -205,7 +205,7 @@ func (l *requestList) scan() (p requestScan, err error) {
 	}
 	start, last := *bound, *bound
 	p.items = []api.Request{}
-	for bytes, scanned := 0, 0; ; {
+	for bytes, scanned, read := 0, 0, 0; ; {
 		if filter.Limit = min(l.limit+1-len(p.items), requestBatch); l.filters() {
 			filter.Limit = requestBatch
 		}
@@ -214,6 +214,7 @@ func (l *requestList) scan() (p requestScan, err error) {
 			return p, err
 		}
 		for _, q := range part {
+			read += len(q.Data) + len(q.AnswerSchema) + len(q.Answer)
 			r, ok, err := l.shown(q)
 			switch {
 			case err != nil:
@@ -235,7 +236,7 @@ func (l *requestList) scan() (p requestScan, err error) {
 			return p, nil
 		}
 		*bound = filter.Position(part[len(part)-1].Interrupt)
-		if scanned += len(part); scanned >= maxScanned {
+		if scanned += len(part); scanned >= maxScanned || read >= maxCountedBytes {
 			end := endOfScan(start, last, *bound, filter.Newest)
 			p.end, p.partial = &end, true
 			return p, nil

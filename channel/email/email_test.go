@@ -381,11 +381,12 @@ func TestLink_ShowsAndDecidesOnlyByPost(t *testing.T) {
 	if code, body := v.call(http.MethodPost, v.path, "verb=reject&reason="); code != 422 || !strings.Contains(body, "Say why") || len(p.decided) != 0 {
 		t.Fatalf("%d %s", code, body)
 	}
-	if code, body := v.call(http.MethodPost, v.path, "verb=approve", "Sec-Fetch-Site", "same-origin"); code != 200 || !strings.Contains(body, "Approved") {
+	if code, body := v.call(http.MethodPost, v.path, "verb=approve&form=a", "Sec-Fetch-Site", "same-origin"); code != 200 || !strings.Contains(body, "Approved") {
 		t.Fatalf("%d %s", code, body)
 	}
-	v.call(http.MethodPost, v.path, "verb=approve")
-	if len(p.decided) != 2 || p.decided[0].ResumeID != p.decided[1].ResumeID || p.decided[0].Shown != "shown-1" || string(p.decided[0].Answer) == "" {
+	v.call(http.MethodPost, v.path, "verb=approve&form=a")
+	v.call(http.MethodPost, v.path, "verb=approve&form=b")
+	if len(p.decided) != 3 || p.decided[0].ResumeID != p.decided[1].ResumeID || p.decided[1].ResumeID == p.decided[2].ResumeID || p.decided[0].Shown != "shown-1" || string(p.decided[0].Answer) == "" {
 		t.Errorf("%+v", p.decided)
 	}
 }
@@ -416,6 +417,16 @@ func TestLink_WhatDoesNotCountIsExplained(t *testing.T) {
 		if len(p.decided) != 0 || !strings.Contains(body, c.want) || name == "not linked" && !strings.Contains(body, "https://fermata.example/link/1") {
 			t.Errorf("%s: %s", name, body)
 		}
+	}
+}
+
+// An approval approves the edited arguments, so the page shows them.
+func TestLink_ShowsEditedArguments(t *testing.T) {
+	p := open()
+	p.request.Activity = &api.Activity{Edit: &api.Edit{Args: json.RawMessage(`{"amount":100000}`)}}
+	v := newVisitor(t, p)
+	if _, body := v.call(http.MethodGet, v.path, ""); !strings.Contains(body, "100000") || strings.Contains(body, "120.00") {
+		t.Errorf("%s", body)
 	}
 }
 

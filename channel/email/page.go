@@ -2,6 +2,7 @@ package email
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -16,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/untrusted"
 )
 
@@ -46,6 +48,8 @@ type page struct {
 	Problem string
 	// Facts are the arguments of an approval.
 	Facts []channel.Fact
+	// Form identifies the form, so that sending it twice decides once.
+	Form string
 	// Decide says that the form is shown. Linking, if set, is where the address is linked.
 	Decide  bool
 	Reason  string
@@ -113,7 +117,7 @@ func (c *Channel) show(w http.ResponseWriter, r *http.Request, desk channel.Desk
 	case request.Shown != l.Digest:
 		p.Problem = "This request has changed since the message was sent. Open it in the inbox to see what changed."
 	default:
-		p.Decide = request.Kind == fermata.Approval.Name()
+		p.Decide, p.Form = request.Kind == fermata.Approval.Name(), rand.Text()
 	}
 	c.write(w, status, p)
 }
@@ -161,7 +165,7 @@ func (c *Channel) decide(w http.ResponseWriter, r *http.Request, desk channel.De
 	}
 	body, err := json.Marshal(answer)
 	if err == nil {
-		_, err = person.DecideWithin(r.Context(), l.Request, api.Decide{ResumeID: "email-" + l.ID, Answer: body, Shown: l.Digest}, decideWait)
+		_, err = person.DecideWithin(r.Context(), l.Request, api.Decide{ResumeID: "email-" + ident.Derive("form", l.ID, r.PostForm.Get("form")), Answer: body, Shown: l.Digest}, decideWait)
 	}
 	if err != nil && !errors.Is(err, client.ErrPending) {
 		again.Problem = explain(err)
@@ -189,7 +193,11 @@ func describe(r api.Request) (string, []channel.Fact) {
 	if r.Kind != fermata.Approval.Name() || json.Unmarshal(r.Data, &asked) != nil {
 		return untrusted.Plain(r.Kind), nil
 	}
-	return untrusted.Plain(asked.Action), channel.NewFacts(asked.Args, r.Masked)
+	args := asked.Args
+	if r.Activity != nil && r.Activity.Edit != nil {
+		args = r.Activity.Edit.Args // it is what an approval approves
+	}
+	return untrusted.Plain(asked.Action), channel.NewFacts(args, r.Masked)
 }
 
 func (c *Channel) write(w http.ResponseWriter, status int, p page) {

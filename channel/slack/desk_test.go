@@ -222,9 +222,7 @@ func (o *office) card(id string) channel.Card {
 		Request: id, Revision: r.Activity.Revision, Digest: r.Shown, Kind: r.Kind, Title: r.Kind, State: desk.StateOpen, At: time.Now(),
 		MinAuth: desk.Auth(r.Activity.MinAuth), Link: o.RequestURL(id),
 	}
-	for _, verb := range []desk.Verb{desk.VerbApprove, desk.VerbReject, desk.VerbEdit, desk.VerbRespond, desk.VerbAskClarification, desk.VerbEscalate} {
-		c.Actions = append(c.Actions, verb)
-	}
+	c.Actions = []desk.Verb{desk.VerbApprove, desk.VerbReject, desk.VerbEdit, desk.VerbRespond, desk.VerbAskClarification, desk.VerbEscalate}
 	return c
 }
 

@@ -59,9 +59,6 @@ func (c *Channel) runSocket(ctx context.Context, desk channel.Desk) error {
 	})
 	err := client.RunContext(ctx)
 	cancel()
-	if ctxErr := context.Cause(ctx); err == nil {
-		err = ctxErr
-	}
 	return fmt.Errorf("slack: socket mode: %w", err)
 }
 

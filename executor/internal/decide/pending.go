@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
@@ -29,6 +30,9 @@ func (dc *Decider) RecordPending(ctx context.Context, account, id string) error 
 			reason = refused.Detail
 		} else if bad.Err != nil {
 			reason = bad.Err.Error()
+		}
+		if text := []rune(strings.ToValidUTF8(reason, "")); len(text) > desk.MaxText {
+			reason = string(text[:desk.MaxText])
 		}
 		_, err = dc.requests.Act(ctx, account, id, desk.Undo{From: desk.From{Actor: desk.SystemActor("executor")}, Reason: reason})
 	}

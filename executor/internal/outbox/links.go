@@ -15,7 +15,8 @@ import (
 
 const (
 	linkTokenLifetime = 15 * time.Minute
-	linkLifetime      = 90 * 24 * time.Hour
+	// the roles of the person are those at the time of linking, so links do not last long
+	linkLifetime = 7 * 24 * time.Hour
 )
 
 // ErrLinkInvalid says that a one-time link is unknown, expired or used.
@@ -65,6 +66,13 @@ func (o *Sender) linkToken(ctx context.Context, account, token string) (t docs.L
 func (o *Sender) UseLinkToken(ctx context.Context, account, token, principal string, roles []string) (docs.ChannelLink, error) {
 	t, used, now, err := o.linkToken(ctx, account, token)
 	if err != nil {
+		return docs.ChannelLink{}, err
+	}
+	old, err := o.Link(ctx, channel.Sender{Account: account, Channel: t.Channel, ID: t.Sender})
+	switch {
+	case err == nil && old.Principal != principal: // it belongs to another person until they unlink it
+		return docs.ChannelLink{}, ErrLinkInvalid
+	case err != nil && !errors.Is(err, channel.ErrNotLinked):
 		return docs.ChannelLink{}, err
 	}
 	link := docs.ChannelLink{Channel: t.Channel, Sender: t.Sender, Name: t.Name, Principal: principal, Roles: roles, At: now, Until: now.Add(linkLifetime)}

@@ -129,7 +129,7 @@ func TestDeliveries_FailedOneIsListedAndSentAgain(t *testing.T) {
 		list = decode[api.Page[api.Delivery]](t, s.call("auditor@acme", "GET", "/api/v1/deliveries?state=dead", ""))
 	}
 	dead := list.Items[0]
-	if dead.Channel != "chat" || dead.Code != "channel_not_found" || dead.Target != "chat:room" || dead.Address != "r•••m" || dead.NextAt != nil {
+	if dead.Channel != "chat" || dead.Code != "channel_not_found" || dead.Target != "chat:r•••m" || dead.Address != "r•••m" || dead.NextAt != nil {
 		t.Errorf("%+v", dead)
 	}
 	if other := decode[api.Page[api.Delivery]](t, s.call("auditor@other", "GET", "/api/v1/deliveries", "")); len(other.Items) > 0 {

@@ -167,8 +167,8 @@ func (d *requestRecord) checkDeliveries(complain reportFunc) {
 	}
 }
 
-// afterPage matches the end of the key of a resolve notice that follows a late page: the delivery of
-// the page, the attempt and the revision.
+// afterPage matches the end of the key of a resolve notice that follows a late page: the delivery
+// of the page, the attempt and the revision.
 var afterPage = regexp.MustCompile(`#[^#/]+/resolve(-\d+)?@\d+$`)
 
 // checkPages checks that paged targets get one resolve notice at the decision, and one more for

@@ -454,6 +454,7 @@ func TestMigrations_ReleasedStepsAreUnchanged(t *testing.T) {
 		"88a2ccedb69b4a4ea1b7be1ff8238f6b6205ddb2a67cbbecae5fc87b9c3207ae",
 		"0dee669bc987d52515a609981801ac5a43c7f36c63d912d3c18d59aa9bbd067c",
 		"95bfcbbb80b7076cd497328eec9dfd877b9b5a907942b564733bf2a02b529885",
+		"90b8b62a320321dc57395f29178a0905aed827e78a7a2086b187ca1401ecb417",
 	}
 	steps := mustMigrations(t)
 	for i, want := range released {

@@ -276,6 +276,7 @@ func TestMigrations_ReleasedStepsAreUnchanged(t *testing.T) {
 		"e248fcc7e9c55129d738827ee8bc242004dedf2578baf8223941afe8de8f27b8",
 		"76a5c36fbc14e5ee9348c2c5d9ed2d499474ed11a0fa3cb5da6d81ef396518b4",
 		"ac4294b88b955c23ad6ec717694cc2844874c0a09ca075797665a1ce7f5ba946",
+		"f56a7629eb70b3acb2a3d76a82e48ccb24a0681695b91895ad18a11915a9a1c3",
 	}
 	steps, err := migrations()
 	if err != nil {

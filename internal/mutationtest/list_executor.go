@@ -163,7 +163,7 @@ var executorMutants = []mutant{
 	{"I3", "postgres-decide-statement", "In PostgreSQL, a submission that was evaluated before the run ended is refused forever.",
 		swap(`NOT $15::boolean`, `$15::boolean IS NOT NULL`), "./store/postgres", "TestStore/I12_EveryChange"},
 	{"I12", "unreadable-request-does-not-expire", "A request that cannot expire is closed.",
-		element(1, ``), "./executor/...", "TestI12_UnreadableRequestDoesNotExpire|TestI12_OngoingOutagePostponesExpiry"},
+		returns(`c.Writes, otherwise`), "./executor/...", "TestI12_UnreadableRequestDoesNotExpire|TestI12_OngoingOutagePostponesExpiry"},
 	{"I12", "repeated-vote-audited", "A repeated vote that settles a request has no audit record.",
 		condTrue, "./executor/...", "TestI12_RepeatedVoteThatSettlesHasAnAuditLine"},
 	{"I12", "expiry-without-request-audited", "An interrupt without a request expires without an audit record.",

@@ -81,8 +81,8 @@ func (o *Sender) expandOnce(document store.Document, index requests.DeliveryInde
 	switch {
 	case notice.Kind == desk.NoticeRerender:
 		err = o.markCopiesDue(c, notice, request)
-	case over && isInvitation(notice), //mutate:no-page-after-decision
-		request != nil && !over && request.IsObsolete(notice): //mutate:no-page-while-snoozed
+	case over && isInvitation(notice),
+		request != nil && !over && request.IsObsolete(notice):
 		index.Result, err = noticeObsolete, nil
 	default:
 		err = o.addDeliveries(c, notice, request)

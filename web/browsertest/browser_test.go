@@ -116,13 +116,17 @@ func (b *tab) open(path string) { b.Helper(); b.do(chromedp.Navigate(b.server.UR
 // eval returns the value of an expression.
 func eval[T any](b *tab, expression string) T {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
-	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	v, err := tryEval[T](b, expression)
 	if err != nil {
-		b.Fatalf("%s: %v", expression, err)
+		b.Fatalf("%.200s: %v", expression, err)
 	}
 	return v
+}
+
+func tryEval[T any](b *tab, expression string) (T, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
 func (b *tab) text() string {
@@ -184,12 +188,20 @@ func (b *tab) check(name string) {
 	if err != nil {
 		b.Fatalf("axe-core is missing, run make need-chromium: %v", err)
 	}
-	eval[bool](b, string(source)+"; true")
 	type violation struct {
 		ID, Help string
 		Nodes    []struct{ HTML, FailureSummary string }
 	}
-	result := eval[string](b, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`)
+	// a page that is still loading when it is checked is checked again
+	const run = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`
+	result, err := tryEval[string](b, string(source)+";"+run)
+	for try := 0; err != nil && try < 5; try++ {
+		time.Sleep(300 * time.Millisecond)
+		result, err = tryEval[string](b, string(source)+";"+run)
+	}
+	if err != nil {
+		b.Fatalf("axe: %v", err)
+	}
 	var found []violation
 	if err := json.Unmarshal([]byte(result), &found); err != nil {
 		b.Fatal(err)

@@ -122,9 +122,13 @@ func (p *PagerDuty) Send(ctx context.Context, m channel.Message) (string, error)
 // isOver reports whether the incident has ended.
 func isOver(m channel.Message) bool { return m.Kind == desk.NoticeResolve || !m.Card.Open() }
 
-// incidentKey returns the key that all pages of a request share.
+// incidentKey returns the key that all pages of a request share. A notice that is not a page has no
+// incident; the reference of its copy is the key that it was sent with.
 func incidentKey(m channel.Message) string {
-	return "fermata:" + m.Account + ":" + cmp.Or(m.Incident, m.Ref, m.Card.Request)
+	if m.Incident == "" && m.Ref != "" {
+		return m.Ref
+	}
+	return "fermata:" + m.Account + ":" + cmp.Or(m.Incident, m.Card.Request)
 }
 
 // summary says what waits, without arguments.

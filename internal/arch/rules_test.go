@@ -199,6 +199,7 @@ var testSupports = []testSupport{
 	{"store/internal/proxytest", "a network proxy that ends with the test"},
 	{"store/storetest", "the store conformance suite, called from the tests of each store"},
 	{"audit/audittest", "the audit log conformance suite, called from the tests of each log"},
+	{"channel/channeltest", "the channel conformance suite, called from its own tests with every channel"},
 	{"provider/providertest", "the provider conformance suite, called from the tests of each provider"},
 	{"web/internal/webtest", "a server with the pages, and browsers of its users"},
 	{"examples/console/consoletest", "runs the agent examples as real processes; only their tests call it"},

@@ -24,7 +24,7 @@ import (
 const loopback = "127.0.0.1"
 
 // receiver is an HTTP peer. accept decodes a body as strictly as the real peer, and returns the
-// copy and the key by which the peer replaces it; "" is a new copy each time.
+// copy and its key: a copy with the same key replaces it, unless the key is "".
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex

@@ -69,7 +69,7 @@ func (a ask) after(t testing.TB, command desk.Command) ask {
 	return a
 }
 
-// from is a person who has seen the request.
+// from returns the sender of a command by a person who saw the request.
 func (a ask) from(person string) desk.From {
 	return desk.From{Actor: desk.Actor{ID: person, Kind: desk.ActorHuman}, Seen: desk.Seen{Digest: a.request.Digest()}}
 }

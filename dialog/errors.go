@@ -1,0 +1,17 @@
+package dialog
+
+import "errors"
+
+var (
+	// ErrUnknownQuestion is returned for a message to a question that the conversation does not
+	// have.
+	ErrUnknownQuestion = errors.New("dialog: unknown question")
+	// ErrClosed is returned for a message to a question that was answered or has ended. Nothing
+	// was changed.
+	ErrClosed = errors.New("dialog: question is closed")
+	// ErrInvalidQuestion is returned for a question that cannot be asked, with the reason.
+	ErrInvalidQuestion = errors.New("dialog: invalid question")
+	// ErrInvalidReply is returned for an option, field or choice that the question does not have,
+	// and for a text over MaxText bytes.
+	ErrInvalidReply = errors.New("dialog: invalid reply")
+)

@@ -1,0 +1,176 @@
+package dialog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+func TestValidate_RejectsQuestionsThatCannotBeAsked(t *testing.T) {
+	annas := []Option{{ID: "a", Label: "Anna"}}
+	for name, q := range map[string]Question{
+		"no kind":                             {Text: "?"},
+		"no text":                             {Kind: Clarification},
+		"disambiguation without options":      {Kind: Disambiguation, Text: "?"},
+		"confirmation with options":           {Kind: Confirmation, Text: "?", Options: annas},
+		"remembered confirmation":             {Kind: Confirmation, Text: "?", Remember: &Remember{Key: "k", Scope: ScopeUser}},
+		"non-blocking confirmation":           {Kind: Confirmation, Text: "?", Relevance: NonBlocking},
+		"reserved id":                         {Kind: Disambiguation, Text: "?", Options: []Option{{ID: "yes", Label: "Anna"}}},
+		"two options with one id":             {Kind: Disambiguation, Text: "?", Options: []Option{{ID: "a", Label: "A"}, {ID: "a", Label: "B"}}},
+		"unknown default":                     {Kind: Disambiguation, Text: "?", Options: annas, Default: "b"},
+		"non-blocking choice without default": {Kind: Disambiguation, Text: "?", Options: annas, Relevance: NonBlocking},
+		"form without fields":                 {Kind: Form, Text: "?"},
+		"choice field without choices":        {Kind: Form, Text: "?", Fields: []Field{{Name: "a", Type: ChoiceField}}},
+		"unknown risk":                        {Kind: Confirmation, Text: "?", Risk: 4},
+		"memory without scope":                {Kind: Disambiguation, Text: "?", Options: annas, Remember: &Remember{Key: "k"}},
+	} {
+		if err := q.Validate(); !errors.Is(err, ErrInvalidQuestion) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestHandle_ErrorChangesNothing(t *testing.T) {
+	var m Machine
+	c := Conversation{ID: "c"}
+	q := Question{Kind: Disambiguation, Text: "Which?", Options: []Option{{ID: "a", Label: "A"}, {ID: "b", Label: "B"}}}
+	if _, err := m.Add(&c, "q", Target{Run: "r"}, q, Known{}, start); err != nil {
+		t.Fatal(err)
+	}
+	confirm := Question{Kind: Confirmation, Text: "Sure?"}
+	c.Modality = Voice
+	if _, err := m.Add(&c, "later", Target{Run: "r"}, confirm, Known{}, start); err != nil {
+		t.Fatal(err)
+	}
+	m.Next(&c, start)
+	for name, test := range map[string]struct {
+		msg  Message
+		want error
+	}{
+		"unknown question":            {Message{Question: "x", Choice: "a"}, ErrUnknownQuestion},
+		"unknown option":              {Message{Question: "q", Choice: "c"}, ErrInvalidReply},
+		"yes to a choice":             {Message{Question: "q", Choice: ChoiceYes}, ErrInvalidReply},
+		"button without its question": {Message{Choice: "a"}, ErrInvalidReply},
+		"confirmation not yet asked":  {Message{Question: "later", Choice: ChoiceYes}, ErrInvalidReply},
+		"a part of a form":            {Message{Replies: map[string]Reply{"q": {Choice: "a"}, "x": {Text: "b"}}}, ErrUnknownQuestion},
+	} {
+		before, _ := json.Marshal(c) // has no value that cannot be encoded
+		_, err := m.Handle(&c, test.msg, Known{})
+		after, _ := json.Marshal(c)
+		if !errors.Is(err, test.want) || string(before) != string(after) {
+			t.Errorf("%s: %v, changed: %v", name, err, string(before) != string(after))
+		}
+	}
+}
+
+func TestWording_VariantIsTheSameForAConversation(t *testing.T) {
+	var w Wording
+	seen := make(map[string]bool)
+	for _, id := range strings.Split("abcdefghijklmnop", "") {
+		c := &Conversation{ID: id}
+		_, first := w.say(c, "confirmation", "q", "Sure?")
+		for range 3 {
+			if _, again := w.say(c, "confirmation", "q", "Sure?"); again != first {
+				t.Errorf("conversation %s gets %s and %s", id, first, again)
+			}
+		}
+		seen[first] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("variants %v, want both", seen)
+	}
+}
+
+func TestWording_TemplateOfTheChannelComesFirst(t *testing.T) {
+	w := Wording{Templates: map[Language]map[string][]string{English: {"phone/confirmation.voice": {"{q} Press 1."}, "confirmation": {"{q} y/n"}}}}
+	for _, test := range []struct {
+		channel  string
+		modality Modality
+		language Language
+		want     string
+	}{
+		{"phone", Voice, English, "phone/confirmation.voice.A"},
+		{"phone", Text, English, "confirmation.A"},
+		{"web", Text, "it", "confirmation.A"}, // an unknown language is English
+	} {
+		_, got := w.say(&Conversation{Channel: test.channel, Modality: test.modality, Language: test.language}, "confirmation", "q", "Sure?")
+		if got != test.want {
+			t.Errorf("%v: %s", test, got)
+		}
+	}
+}
+
+func TestTemplates_EveryLanguageHasEveryTemplate(t *testing.T) {
+	for language, set := range templates {
+		for name, variants := range templates[English] {
+			if len(set[name]) != len(variants) {
+				t.Errorf("%s has %d variants of %s, English %d", language, len(set[name]), name, len(variants))
+			}
+		}
+		if len(set) != len(templates[English]) {
+			t.Errorf("%s has %d templates, English %d", language, len(set), len(templates[English]))
+		}
+	}
+}
+
+func TestLexicon_PhrasesAreFoldedAndHaveOneMeaning(t *testing.T) {
+	for language, l := range lexicons {
+		meaning := make(map[string]string)
+		for name, list := range map[string][]string{"yes": l.yes, "agreement": l.agreement, "no": l.no, "escape": l.escape, "escape all": l.escapeAll, "other": l.other, "more": l.more, "counter": l.counter} {
+			for _, phrase := range list {
+				if phrase != fold(phrase) {
+					t.Errorf("%s: %q is not folded", language, phrase)
+				}
+				if other, ok := meaning[phrase]; ok && other != name {
+					t.Errorf("%s: %q means %s and %s", language, phrase, other, name)
+				}
+				meaning[phrase] = name
+			}
+		}
+	}
+}
+
+type mailState struct {
+	To   string `json:"to"`
+	Gave Answer `json:"gave,omitzero"`
+}
+
+// The question is an interrupt of the run, with its stored data byte for byte.
+func TestAsk_WaitsInARunAndReturnsTheAnswer(t *testing.T) {
+	const stored = "{\"b\": 1,  \"a\": [\"<ü>\"]}\n"
+	g := graph.New[mailState]("mail")
+	g.Node("whom", func(ctx context.Context, s mailState) (mailState, error) {
+		answer, err := Ask(ctx, Question{Kind: Clarification, Text: "Which recipient?", Agent: "mail", Node: "whom", StoredData: stored, ToolResults: stored})
+		s.Gave = answer
+		return s, err
+	})
+	g.Edge(graph.Start, "whom")
+	g.Edge("whom", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	saved := graph.WithStore(memory.New())
+	_, err = flow.Run(ctx, mailState{}, saved, graph.WithRun("run-1"))
+	info, ok := fermata.ExtractInterruptInfo(err)
+	if !ok {
+		t.Fatalf("the run does not wait: %v", err)
+	}
+	open := info.Interrupts[0]
+	q, err := Request.Question(open)
+	if err != nil || q.StoredData != stored || q.ToolResults != stored {
+		t.Fatalf("question %+v, %v", q, err)
+	}
+	s, err := flow.Resume(fermata.ResumeWithData(ctx, open.ID, Answer{Text: "Anna", Method: ByText, At: time.Unix(1, 0).UTC()}), "run-1", saved)
+	if err != nil || s.Gave.Text != "Anna" {
+		t.Fatalf("%+v, %v", s, err)
+	}
+}

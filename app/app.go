@@ -49,20 +49,6 @@ func Channel(ch channel.Channel) Option {
 	return func(p *program) { p.channels = append(p.channels, ch) }
 }
 
-// served returns the targets that a server of this program serves.
-func (p *program) served() desk.Channels { return servedBy(p.channels) }
-
-func servedBy(channels []channel.Channel) (served desk.Channels) {
-	for _, ch := range channels {
-		if ch.Kind() == channel.AnyKind {
-			served.All = true
-		} else {
-			served.Kinds = append(served.Kinds, ch.Kind())
-		}
-	}
-	return served
-}
-
 // program is the state shared by the commands.
 type program struct {
 	graphs   []inproc.Graph

@@ -65,10 +65,14 @@ func (c *configCheck) Run(ctx context.Context, p *program) error {
 func (p *program) tryStart(ctx context.Context, c *config.Config) error {
 	noKey := storeSettings{Config: c}.tryKey()
 	_, noProviders := p.providers(c)
-	_, _, noDesk := openPolicyFiles(ctx, c.Desk, p.served())
+	channels, noChannels := p.openChannels(c, slog.New(slog.DiscardHandler))
+	var noDesk error
+	if noChannels == nil { // otherwise targets are not served because of these errors
+		_, _, noDesk = openPolicyFiles(ctx, c.Desk, servedBy(channels))
+	}
 	_, noCertificate := certificate(c.Listen.TLS, slog.New(slog.DiscardHandler))
 	var wrong []config.Mistake
-	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir)} {
+	for _, err := range []error{noKey, noProviders, noChannels, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir)} {
 		if err != nil {
 			// the text begins with the key
 			wrong = append(wrong, config.Mistake{Message: err.Error()})

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -29,7 +30,8 @@ func loadRoutes(file string, channels desk.Channels) ([]desk.Route, error) {
 }
 
 type routesCheck struct {
-	File string `arg:"" help:"The routes file."`
+	Config string `short:"c" help:"The configuration file of the server, whose channels serve the targets." placeholder:"FILE" env:"FERMATA_CONFIG"`
+	File   string `arg:"" help:"The routes file."`
 }
 
 // routesReport is the JSON output of a check. Mistakes are an error.
@@ -41,7 +43,17 @@ type routesReport struct {
 // Run reads a file, and reports all errors at once: also targets that a server of this program does
 // not serve.
 func (c *routesCheck) Run(p *program) error {
-	routes, err := loadRoutes(c.File, p.served())
+	channels := p.channels
+	if c.Config != "" {
+		settings, err := storeFlags{Config: c.Config}.settings()
+		if err == nil {
+			channels, err = p.openChannels(settings, slog.New(slog.DiscardHandler))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	routes, err := loadRoutes(c.File, servedBy(channels))
 	if err != nil {
 		return err
 	}

@@ -120,11 +120,14 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	// In the executor's configuration 0 means the default; negative values mean no expiry and no
 	// save delay.
 	timeout, saveDelay := cmp.Or(c.Runs.Timeout, -1), cmp.Or(c.Runs.SaveDelay, -1)
-	files, sitting, err := openPolicyFiles(context.Background(), c.Desk, p.served())
+	if r.channels, err = p.openChannels(c, log); err != nil {
+		return err
+	}
+	files, sitting, err := openPolicyFiles(context.Background(), c.Desk, servedBy(r.channels))
 	if err != nil {
 		return err
 	}
-	r.policyFiles, r.channels, sitting.Channels = files, p.channels, p.channels
+	r.policyFiles, sitting.Channels = files, r.channels
 	sitting.BaseURL = c.Listen.PublicURL
 	auditing, err := auditConfig(c.Audit)
 	if err != nil {
@@ -239,7 +242,7 @@ func (r *runningServer) serve(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { r.policyFiles.watch(ctx, r.log) })
 	work.Go(func() {
-		r.server.RunChannels(ctx, r.channels, r.server.Desk(cmp.Or(r.settings.Listen.PublicURL, r.url)))
+		r.server.RunChannels(ctx, r.channels, r.server.Desk(r.settings.Listen.PublicURL))
 	})
 	failed := make(chan error, len(r.listeners))
 	for _, d := range r.listeners {

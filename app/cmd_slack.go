@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 
-	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/channel/slack"
 )
 
@@ -63,15 +61,4 @@ func (c *slackDoctor) Run(ctx context.Context, p *program) error {
 		return errSlackSetup
 	}
 	return err
-}
-
-// openSlack returns the configured Slack channel.
-func openSlack(c config.Slack, log *slog.Logger) (*slack.Channel, error) {
-	channel, err := slack.New(slack.Config{
-		Account: c.Account, BotToken: c.BotToken.Reveal(), SigningSecret: c.SigningSecret.Reveal(), AppToken: c.AppToken.Reveal(), APIURL: c.APIURL, Log: log,
-	})
-	if err != nil {
-		return nil, usage("channels.slack: %w", err)
-	}
-	return channel, nil
 }

@@ -32,7 +32,7 @@ func TestSlackDoctor_ReportsEachCheck(t *testing.T) {
 		{"slack doctor -c fermata.yaml C404 --json", exitFindings, `"check":"channel C404","ok":false`},
 		{"slack doctor -c fermata.yaml --url http://127.0.0.1:1", exitFindings, "not reachable"},
 		{"slack doctor -c none.yaml", exitUsage, "channels.slack.account is not set"},
-		{"slack doctor -c bare.yaml", exitUsage, "signing secret is missing"},
+		{"slack doctor -c bare.yaml", exitUsage, "signingSecretFile is missing"},
 	} {
 		code, out, errOut := call(t, strings.Fields(c.args)...)
 		if code != c.code || !strings.Contains(out+errOut, c.want) {

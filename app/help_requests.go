@@ -162,11 +162,11 @@ Example:
 
   fermata routes check routes.yaml`,
 
-	"routes check": `All errors are reported at once, with exit code 2.
+	"routes check": `All errors are reported at once, with exit code 2. The targets are those of the channels in the configuration; see channels in fermata config example.
 
 Example:
 
-  fermata routes check routes.yaml`,
+  fermata routes check routes.yaml --config fermata.yaml`,
 
 	"routes simulate": `The simulation assumes that notices arrive at once and that no person reacts.
 

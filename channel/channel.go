@@ -27,6 +27,12 @@ type Finder interface {
 	Find(ctx context.Context, m Message) (ref string, found bool, err error)
 }
 
+// AddressChecker is implemented by channels that can tell whether an address is possible, for the
+// check of routes. CheckAddress calls no peer.
+type AddressChecker interface {
+	CheckAddress(to string) error
+}
+
 // Message is what a channel sends to one address.
 type Message struct {
 	Account string

@@ -12,6 +12,8 @@ type Channels struct {
 	All bool
 	// Kinds are the kinds of targets that have a channel, such as slack for slack:C0EMEA.
 	Kinds []string
+	// Check, if set, returns why a target of one of the kinds is impossible, such as email:ann.
+	Check func(target string) error
 }
 
 // inboxTargets are the targets that find a request in the inbox.
@@ -30,6 +32,14 @@ func (c Channels) Serves(kind NoticeKind, target string) bool {
 		return false
 	}
 	return slices.Contains(inboxTargets, target) || named && slices.Contains(inboxKinds, prefix)
+}
+
+// check returns why a target of a served kind is impossible.
+func (c Channels) check(target string) error {
+	if prefix, _, named := strings.Cut(target, ":"); c.Check == nil || !named || !slices.Contains(c.Kinds, prefix) {
+		return nil
+	}
+	return c.Check(target)
 }
 
 // String lists the targets that are served, for error messages.
@@ -55,6 +65,8 @@ type UnservedTarget struct {
 	Step, Position int
 	Kind           NoticeKind
 	Target         string
+	// Err says why the target is impossible; nil if no channel serves it.
+	Err error
 }
 
 // Unserved returns the targets of a route that no channel serves.
@@ -65,15 +77,15 @@ func (c Channels) Unserved(r Route) (all []UnservedTarget) {
 		for n, target := range step.targets() {
 			if target == TargetRegion {
 				regional[kind] = true
-			} else if !c.Serves(kind, target) {
-				all = append(all, UnservedTarget{Step: i, Position: n, Kind: kind, Target: target})
+			} else if err := c.check(target); err != nil || !c.Serves(kind, target) {
+				all = append(all, UnservedTarget{Step: i, Position: n, Kind: kind, Target: target, Err: err})
 			}
 		}
 	}
 	for i, region := range r.Regions {
 		for _, kind := range []NoticeKind{NoticeNotify, NoticeRemind, NoticePage} {
-			if regional[kind] && !c.Serves(kind, region.Channel) {
-				all = append(all, UnservedTarget{Step: -1, Position: i, Kind: kind, Target: region.Channel})
+			if err := c.check(region.Channel); regional[kind] && (err != nil || !c.Serves(kind, region.Channel)) {
+				all = append(all, UnservedTarget{Step: -1, Position: i, Kind: kind, Target: region.Channel, Err: err})
 				break
 			}
 		}

@@ -133,20 +133,11 @@ type Desk struct {
 
 // Channels configures where people see requests.
 type Channels struct {
-	Slack Slack `key:"slack" help:"A Slack workspace, for targets such as slack:C0EMEA. See docs/slack.md; check it with: fermata slack doctor."`
-}
-
-// Slack configures the app of a Slack workspace.
-type Slack struct {
-	Account           string   `key:"account" help:"The account of the people in the workspace. Without it there is no Slack channel."`
-	BotToken          Secret   `key:"botToken" help:"The token of the bot, xoxb-…. Better in a file or in the environment."`
-	BotTokenFile      string   `key:"botTokenFile" help:"A file that contains the token, instead of botToken."`
-	SigningSecret     Secret   `key:"signingSecret" help:"The secret that verifies requests of Slack. Without it the HTTP endpoints are off, and Socket Mode is needed."`
-	SigningSecretFile string   `key:"signingSecretFile" help:"A file that contains the secret, instead of signingSecret."`
-	AppToken          Secret   `key:"appToken" help:"The token for Socket Mode, xapp-…: the server needs no public address. Without it Slack calls /channels/slack/ of this server."`
-	AppTokenFile      string   `key:"appTokenFile" help:"A file that contains the token, instead of appToken."`
-	Approvers         []string `key:"approvers" help:"Slack ids of people (U…) and user groups (S…) who may read the channels. fermata slack doctor lists other readers. It does not give anybody the right to decide."`
-	APIURL            string   `key:"apiURL" help:"The address of the Web API, for tests."`
+	Slack        Slack        `key:"slack" help:"A Slack workspace, for targets such as slack:C0EMEA or slack:#ops. See docs/slack.md; check it with: fermata slack doctor."`
+	Email        Email        `key:"email" help:"E-mail over SMTP with TLS, for targets such as email:ann@example.com. Links in messages need listen.publicURL."`
+	PagerDuty    PagerDuty    `key:"pagerduty" help:"PagerDuty (Events API v2), for targets such as pagerduty:db."`
+	Alertmanager Alertmanager `key:"alertmanager" help:"Prometheus Alertmanager, for targets such as alertmanager:oncall; the name is the label receiver of the alert."`
+	Teams        Teams        `key:"teams" help:"Microsoft Teams, for targets such as teams:ops."`
 }
 
 // Audit configures signing and checking of audit logs.
@@ -222,16 +213,17 @@ type Log struct {
 // Default returns the default configuration.
 func Default() *Config {
 	return &Config{
-		Listen:  Listen{Addr: "127.0.0.1:8080", ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainTimeout: 20 * time.Second},
-		Store:   Store{URL: "sqlite:fermata.db", Migrate: true, Schema: "fermata", MaxConns: 10, Timeout: 30 * time.Second, LockTimeout: 2 * time.Second},
-		Auth:    Auth{Session: Session{Lifetime: 8 * time.Hour, IdleTimeout: 30 * time.Minute}, OIDC: OIDC{GroupsClaim: "groups", PrincipalClaim: "sub"}},
-		Runs:    Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, SaveDelay: 25 * time.Millisecond, Wait: 5 * time.Second, MaxAttempts: 25},
-		Desk:    Desk{KeepRulings: true},
-		Audit:   Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour, ReceiptAfter: 24 * time.Hour}},
-		Limits:  Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, IdleConns: 5000, OpenRequests: 10000, ActiveRuns: 1000, BodyTimeout: 15 * time.Second, WriteTimeout: 10 * time.Second, Heartbeat: 15 * time.Second, AuthRecheck: time.Minute},
-		Metrics: Metrics{Addr: "127.0.0.1:9464"},
-		Tracing: Tracing{Sample: 1, Service: "fermata"},
-		Log:     Log{Format: "text", Level: "info"},
+		Listen:   Listen{Addr: "127.0.0.1:8080", ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainTimeout: 20 * time.Second},
+		Store:    Store{URL: "sqlite:fermata.db", Migrate: true, Schema: "fermata", MaxConns: 10, Timeout: 30 * time.Second, LockTimeout: 2 * time.Second},
+		Auth:     Auth{Session: Session{Lifetime: 8 * time.Hour, IdleTimeout: 30 * time.Minute}, OIDC: OIDC{GroupsClaim: "groups", PrincipalClaim: "sub"}},
+		Runs:     Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, SaveDelay: 25 * time.Millisecond, Wait: 5 * time.Second, MaxAttempts: 25},
+		Desk:     Desk{KeepRulings: true},
+		Channels: Channels{Email: Email{Security: "starttls", LinkLifetime: 24 * time.Hour}},
+		Audit:    Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour, ReceiptAfter: 24 * time.Hour}},
+		Limits:   Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, IdleConns: 5000, OpenRequests: 10000, ActiveRuns: 1000, BodyTimeout: 15 * time.Second, WriteTimeout: 10 * time.Second, Heartbeat: 15 * time.Second, AuthRecheck: time.Minute},
+		Metrics:  Metrics{Addr: "127.0.0.1:9464"},
+		Tracing:  Tracing{Sample: 1, Service: "fermata"},
+		Log:      Log{Format: "text", Level: "info"},
 	}
 }
 

@@ -49,6 +49,7 @@ func TestExample_HasEveryKeyWithItsDefaultAndLoads(t *testing.T) {
 	}
 	c.from = nil
 	// An empty list equals nil.
+	c.Channels.PagerDuty.RoutingKeyFiles, c.Channels.Alertmanager.Labels, c.Channels.Teams.WebhookFiles = nil, nil, nil
 	c.Webhooks.Secrets, c.Webhooks.Allow, c.Auth.OIDC.Scopes, c.Auth.OIDC.Roles, c.Auth.OIDC.ACR, c.Tracing.Headers, c.Channels.Slack.Approvers = nil, nil, nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(c, Default()) {
 		t.Errorf("the example has\n%+v, the defaults are\n%+v", c, Default())
@@ -243,7 +244,7 @@ func TestEnv_OverridesEveryKey(t *testing.T) {
 			t.Errorf("%s and %s are both %s", other, s.path, name)
 		}
 		seen[name] = s.path
-		text := map[reflect.Kind]string{reflect.String: "postgres://x", reflect.Slice: "whsec_a, whsec_b", reflect.Bool: "false", reflect.Int: "77", reflect.Int64: "7777", reflect.Float64: "7.5"}[s.value.Kind()]
+		text := map[reflect.Kind]string{reflect.String: "postgres://x", reflect.Slice: "whsec_a, whsec_b", reflect.Map: "{a: b}", reflect.Bool: "false", reflect.Int: "77", reflect.Int64: "7777", reflect.Float64: "7.5"}[s.value.Kind()]
 		if s.value.Type() == reflect.TypeFor[time.Duration]() {
 			text = "77s"
 		}

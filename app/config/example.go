@@ -56,6 +56,11 @@ func (s setting) text() string {
 		return formatDuration(v)
 	case []string, []Secret:
 		return "[]" // no list has a default
+	case Names:
+		if len(v) > 0 {
+			return fmt.Sprint(map[string]string(v))
+		}
+		return "{}"
 	case Roles, Classes:
 		return "{}"
 	default:

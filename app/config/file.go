@@ -107,7 +107,9 @@ func (r reader) unknown(s setting, key *yaml.Node) {
 		}
 	}
 	hint := ""
-	if similar := suggestKey(key.Value, names); similar != "" {
+	if _, ok := s.child(key.Value + "File"); ok { // the value is a secret
+		hint = "; did you mean " + join(s.path, key.Value+"File") + "?"
+	} else if similar := suggestKey(key.Value, names); similar != "" {
 		hint = "; did you mean " + join(s.path, similar) + "?"
 	} else if len(elsewhere) > 0 {
 		hint = "; did you mean " + strings.Join(elsewhere, " or ") + "?"

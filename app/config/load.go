@@ -42,6 +42,7 @@ func Load(from Source) (*Config, error) {
 	c.readEnv(from.Environ, &wrong)
 	c.readFlags(from.Flags, &wrong)
 	c.readSecretFiles(&wrong)
+	c.readChannelFiles(&wrong)
 	c.check(&wrong)
 	return c, wrong.err()
 }
@@ -149,13 +150,9 @@ func (c *Config) readSecretFiles(wrong *mistakes) {
 			wrong.add(c.from[fileKey], fileKey, "%s is also set (%s): set only one of them", key, c.from[key])
 			return
 		}
-		data, err := os.ReadFile(file)
-		text := strings.TrimSpace(string(data))
-		if err == nil && text == "" {
-			err = errors.New("the file is empty")
-		}
+		text, err := readSecret(file)
 		if err != nil {
-			wrong.add(c.from[fileKey], fileKey, "%s: %v", file, cause(err))
+			wrong.add(c.from[fileKey], fileKey, "%s: %v", file, err)
 			return
 		}
 		set(text)
@@ -164,12 +161,18 @@ func (c *Config) readSecretFiles(wrong *mistakes) {
 	refer("store.url", c.Store.URLFile, func(text string) { c.Store.URL = Secret(text) })
 	refer("store.redisURL", c.Store.RedisURLFile, func(text string) { c.Store.RedisURL = Secret(text) })
 	refer("auth.oidc.clientSecret", c.Auth.OIDC.ClientSecretFile, func(text string) { c.Auth.OIDC.ClientSecret = Secret(text) })
-	slack := &c.Channels.Slack
-	refer("channels.slack.botToken", slack.BotTokenFile, func(text string) { slack.BotToken = Secret(text) })
-	refer("channels.slack.signingSecret", slack.SigningSecretFile, func(text string) { slack.SigningSecret = Secret(text) })
-	refer("channels.slack.appToken", slack.AppTokenFile, func(text string) { slack.AppToken = Secret(text) })
 	refer("webhooks.secrets", c.Webhooks.SecretsFile, func(text string) { c.Webhooks.Secrets = secretLines(text) })
 	refer("tracing.headers", c.Tracing.HeadersFile, func(text string) { c.Tracing.Headers = secretLines(text) })
+}
+
+// readSecret returns the content of a file. The error does not contain its path.
+func readSecret(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	text := strings.TrimSpace(string(data))
+	if err == nil && text == "" {
+		err = errors.New("the file is empty")
+	}
+	return text, cause(err)
 }
 
 func secretLines(text string) (list []Secret) {
@@ -208,6 +211,7 @@ func (c *Config) check(wrong *mistakes) {
 		bad("store.redisURL", "the Redis cache works with PostgreSQL only")
 	}
 	c.checkOIDC(bad)
+	c.checkChannels(bad)
 	if c.Audit.Sign.Dir != "" && c.Audit.Sign.Key == "" {
 		bad("audit.sign.dir", "key is missing: nothing is signed without it")
 	}

@@ -97,6 +97,14 @@ func New(config Config) (*Channel, error) {
 // Kind returns "email".
 func (c *Channel) Kind() string { return "email" }
 
+// CheckAddress reports whether a target is an e-mail address.
+func (c *Channel) CheckAddress(to string) error {
+	if a, err := mail.ParseAddress(to); err != nil || a.Address != to {
+		return fmt.Errorf("%q is not an e-mail address", to)
+	}
+	return nil
+}
+
 // The references of a delivery say what was sent.
 const (
 	sentRequest = "sent"

@@ -70,6 +70,14 @@ func newClient(to string, allow []string) (*outbound.Client, error) {
 // Kind returns "pagerduty".
 func (p *PagerDuty) Kind() string { return "pagerduty" }
 
+// CheckAddress reports whether a name has a routing key.
+func (p *PagerDuty) CheckAddress(to string) error {
+	if p.config.RoutingKeys[to] == "" {
+		return fmt.Errorf("pagerduty:%s has no routing key", to)
+	}
+	return nil
+}
+
 // event is an event of the Events API v2.
 type event struct {
 	RoutingKey string        `json:"routing_key"`

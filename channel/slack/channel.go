@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -16,8 +17,8 @@ import (
 	"github.com/fermata-go/fermata/channel"
 )
 
-// Kind is the kind of Slack targets: slack:C0EMEA is a channel, slack:U0ANN a person, slack:S0OPS a
-// user group, whose members get direct messages.
+// Kind is the kind of Slack targets: slack:C0EMEA or slack:#ops is a channel, slack:U0ANN a person,
+// slack:S0OPS a user group, whose members get direct messages.
 const Kind = "slack"
 
 // Config configures the channel to one workspace.
@@ -57,6 +58,9 @@ type Channel struct {
 	mu   sync.Mutex
 	self *slack.AuthTestResponse // of auth.test; nil before the first success
 	dms  map[string]string       // channels of direct messages by user
+	// ids of Slack channels by name, and when they were read
+	named  map[string]string
+	readAt time.Time
 }
 
 var (
@@ -65,6 +69,8 @@ var (
 	_ channel.Receiver = (*Channel)(nil)
 	_ channel.Runner   = (*Channel)(nil)
 	_ channel.Handler  = (*Channel)(nil)
+
+	_ channel.AddressChecker = (*Channel)(nil)
 )
 
 // callTimeout is the timeout of one call of the Web API.
@@ -158,7 +164,76 @@ func (c *Channel) destinations(ctx context.Context, to string) ([]string, error)
 		}
 		return all, nil
 	}
+	if name, ok := strings.CutPrefix(to, "#"); ok {
+		id, err := c.channelID(ctx, name)
+		return []string{id}, err
+	}
 	return []string{to}, nil
+}
+
+// address is an id of a channel, a direct message, a user or a user group, or #NAME.
+var address = regexp.MustCompile(`^(?:[CGDUWS][A-Z0-9]{2,20}|#[\p{Ll}\p{N}_-]{1,80})$`)
+
+// CheckAddress reports whether a target is a Slack id or the name of a channel.
+func (c *Channel) CheckAddress(to string) error {
+	if !address.MatchString(to) {
+		return fmt.Errorf("%q is neither a Slack id such as C0EMEA, nor a channel name such as #ops", to)
+	}
+	return nil
+}
+
+// The list of channels is read again for an unknown name, but not more often than namesAge, and
+// after namesMax, because a channel may be renamed.
+const (
+	namesAge   = time.Minute
+	namesMax   = time.Hour
+	namesPage  = 1000
+	namesPages = 20
+)
+
+// channelID returns the id of a Slack channel by its name.
+func (c *Channel) channelID(ctx context.Context, name string) (string, error) {
+	c.mu.Lock()
+	id, age := c.named[name], c.config.Now().Sub(c.readAt)
+	c.mu.Unlock()
+	if id != "" && age < namesMax {
+		return id, nil
+	}
+	if id == "" && age < namesAge {
+		return "", noSuchName(name)
+	}
+	all := make(map[string]string)
+	query := slack.GetConversationsParameters{ExcludeArchived: true, Limit: namesPage, Types: []string{"public_channel", "private_channel"}}
+	for range namesPages {
+		type page struct {
+			channels []slack.Channel
+			next     string
+		}
+		read, err := call(ctx, c, "conversations.list", "", func() (page, error) {
+			list, next, err := c.api.GetConversationsContext(ctx, &query)
+			return page{list, next}, err
+		})
+		if err != nil {
+			return "", err
+		}
+		for _, one := range read.channels {
+			all[one.Name] = one.ID
+		}
+		if query.Cursor = read.next; query.Cursor == "" {
+			break
+		}
+	}
+	c.mu.Lock()
+	c.named, c.readAt = all, c.config.Now()
+	c.mu.Unlock()
+	if all[name] == "" {
+		return "", noSuchName(name)
+	}
+	return all[name], nil
+}
+
+func noSuchName(name string) error {
+	return &channel.Error{Code: "channel_not_found", Permanent: true, Err: fmt.Errorf("slack: no channel #%s; the bot sees private channels only after an invitation", name)}
 }
 
 // maxGroup is the number of members of a user group who get direct messages.

@@ -18,7 +18,7 @@ type rate struct {
 var methodRates = map[string]rate{
 	"auth.test": {100, time.Minute}, "chat.postMessage": {200, time.Minute}, "chat.update": {45, time.Minute}, "chat.postEphemeral": {90, time.Minute},
 	"views.open": {90, time.Minute}, "conversations.info": {45, time.Minute}, "conversations.history": {45, time.Minute},
-	"conversations.members": {90, time.Minute}, "conversations.open": {45, time.Minute}, "users.info": {90, time.Minute}, "usergroups.users.list": {18, time.Minute},
+	"conversations.list": {18, time.Minute}, "conversations.members": {90, time.Minute}, "conversations.open": {45, time.Minute}, "users.info": {90, time.Minute}, "usergroups.users.list": {18, time.Minute},
 }
 
 // channelRate is Slack's limit of posts per channel: one per second, with a short burst.

@@ -45,6 +45,39 @@ func TestSend_PostsAndReplacesWithoutButtons(t *testing.T) {
 	wantContains(t, string(m.Blocks), "approved by ann")
 }
 
+// The name of a channel works in place of its id. An unknown name fails without a call for each
+// request, and a private channel is found after the bot was invited.
+func TestSend_ChannelName(t *testing.T) {
+	at := time.Now()
+	w := openWorkspace(t, slackfake.Config{}, func(c *slack.Config) { c.Now = func() time.Time { return at } })
+	hidden := w.AddChannel(slackfake.Channel{Name: "hidden", Private: true})
+	ref := w.send(t, channel.Message{Delivery: "d1", Attempt: 1, To: "#ops", Card: card("r1")})
+	w.send(t, channel.Message{Delivery: "d1", Attempt: 1, To: "#ops", Ref: ref, Card: closed(card("r1"))})
+	wantContains(t, string(w.only(t, w.ops).Blocks), "approved by ann")
+	for range 3 {
+		_, err := w.channel.Send(t.Context(), channel.Message{Delivery: "d2", Attempt: 1, To: "#hidden", Card: card("r2")})
+		if !channel.IsPermanent(err) || desk.NoticeFailureCode(err) != "channel_not_found" {
+			t.Errorf("an unknown name: %v", err)
+		}
+	}
+	if n := len(w.Calls("conversations.list")); n != 1 {
+		t.Errorf("%d calls of conversations.list", n)
+	}
+	w.Join(hidden, w.BotUser())
+	at = at.Add(2 * time.Minute)
+	w.send(t, channel.Message{Delivery: "d2", Attempt: 2, To: "#hidden", Card: card("r2")})
+	w.only(t, hidden)
+}
+
+func TestCheckAddress(t *testing.T) {
+	w := openWorkspace(t, slackfake.Config{}, nil)
+	for to, ok := range map[string]bool{"C0EMEA": true, "U0ANN": true, "S0OPS": true, "#ops": true, "#über-1": true, "ops": false, "": false, "#": false, "#Ops": false, "c0emea": false, "C0 EMEA": false} {
+		if err := w.channel.CheckAddress(to); (err == nil) != ok {
+			t.Errorf("%q: %v", to, err)
+		}
+	}
+}
+
 func TestSend_StepUpReplacesTheDecidingButtons(t *testing.T) {
 	w := openWorkspace(t, slackfake.Config{}, nil)
 	c := card("r1")

@@ -59,6 +59,14 @@ func New(config Config) (*Channel, error) {
 // Kind returns "teams".
 func (c *Channel) Kind() string { return "teams" }
 
+// CheckAddress reports whether a name has a webhook.
+func (c *Channel) CheckAddress(to string) error {
+	if c.config.Webhooks[to] == "" {
+		return fmt.Errorf("teams:%s has no webhook", to)
+	}
+	return nil
+}
+
 // Send posts a card. An update is posted only when the request has ended: every other change would
 // add a card to the channel.
 func (c *Channel) Send(ctx context.Context, m channel.Message) (string, error) {

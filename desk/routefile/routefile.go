@@ -65,7 +65,7 @@ func Parse(text []byte) ([]desk.Route, error) {
 }
 
 // CheckTargets returns an error for every target of a file, as parsed by [Parse], that no channel
-// of the server serves, with its line.
+// of the server serves, and for every impossible address, with its line.
 func CheckTargets(text []byte, routes []desk.Route, channels desk.Channels) error {
 	var errs []error
 	for i, route := range routes {
@@ -74,6 +74,10 @@ func CheckTargets(text []byte, routes []desk.Route, channels desk.Channels) erro
 			if t.Step >= 0 {
 				where = fmt.Sprintf("step %d, %s", t.Step+1, t.Kind)
 				path = []any{"routes", i, "steps", t.Step, string(t.Kind), t.Position}
+			}
+			if t.Err != nil {
+				errs = append(errs, fmt.Errorf("line %d: route %q: %s: impossible target %q: %w", yamlfile.Line(text, path...), route.Name, where, t.Target, t.Err))
+				continue
 			}
 			errs = append(errs, fmt.Errorf("line %d: route %q: %s: no channel of this server serves the target %q; available: %s",
 				yamlfile.Line(text, path...), route.Name, where, t.Target, channels))

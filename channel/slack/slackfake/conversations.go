@@ -1,6 +1,8 @@
 package slackfake
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +41,50 @@ func (s *Slack) channelBody(c *channel) map[string]any {
 		"id": c.ID, "name": c.Name, "is_channel": c.User == "", "is_im": c.User != "", "user": c.User, "is_private": c.Private || c.User != "",
 		"is_archived": c.Archived, "is_ext_shared": c.Shared, "is_shared": c.Shared, "is_member": slices.Contains(c.members, s.bot.ID),
 	}
+}
+
+// listConversations lists the public channels, and the private channels that the bot has joined.
+func (s *Slack) listConversations(a args) (any, error) {
+	limit, offset, err := 100, 0, error(nil)
+	if a["limit"] != "" {
+		if limit, err = strconv.Atoi(a["limit"]); err != nil || limit < 1 || limit > 1000 {
+			return nil, fail("invalid_limit")
+		}
+	}
+	types := strings.Split(cmp.Or(a["types"], "public_channel"), ",")
+	for _, kind := range types {
+		scope, ok := map[string]string{"public_channel": "channels:read", "private_channel": "groups:read", "im": "im:read"}[kind]
+		if !ok {
+			return nil, fail("invalid_types")
+		}
+		if err := s.needScope(scope); err != nil {
+			return nil, err
+		}
+	}
+	all := []any{}
+	for _, id := range slices.Sorted(maps.Keys(s.channels)) {
+		c, kind := s.channels[id], "public_channel"
+		switch {
+		case c.User != "":
+			kind = "im"
+		case c.Private:
+			kind = "private_channel"
+		}
+		seen := kind == "public_channel" || slices.Contains(c.members, s.bot.ID)
+		if seen && slices.Contains(types, kind) && !(c.Archived && a["exclude_archived"] == "true") {
+			all = append(all, s.channelBody(c))
+		}
+	}
+	if a["cursor"] != "" {
+		if offset, err = strconv.Atoi(a["cursor"]); err != nil || offset > len(all) {
+			return nil, fail("invalid_cursor")
+		}
+	}
+	end, next := min(offset+limit, len(all)), ""
+	if end < len(all) {
+		next = strconv.Itoa(end)
+	}
+	return map[string]any{"ok": true, "channels": all[offset:end], "response_metadata": map[string]any{"next_cursor": next}}, nil
 }
 
 // maxHistory is the size limit of a page of history.

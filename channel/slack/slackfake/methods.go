@@ -30,6 +30,7 @@ var methods = map[string]method{
 	"chat.postEphemeral":    {scopes: []string{"chat:write"}, call: (*Slack).postEphemeral},
 	"views.open":            {call: (*Slack).openView},
 	"conversations.info":    {call: (*Slack).conversationInfo},
+	"conversations.list":    {call: (*Slack).listConversations},
 	"conversations.history": {call: (*Slack).conversationHistory},
 	"conversations.members": {call: (*Slack).conversationMembers},
 	"conversations.open":    {scopes: []string{"im:write"}, call: (*Slack).openConversation},

@@ -19,7 +19,7 @@ func DefaultRates() map[string]Rate {
 	return map[string]Rate{
 		channelRate: {3, 3 * time.Second}, "chat.postMessage": {300, time.Minute}, "chat.update": tier3, "chat.postEphemeral": tier4,
 		"views.open": tier4, "conversations.info": tier3, "conversations.history": tier3, "conversations.members": tier4,
-		"conversations.open": tier3, "users.info": tier4, "usergroups.users.list": tier2, "apps.connections.open": tier1,
+		"conversations.open": tier3, "conversations.list": tier2, "users.info": tier4, "usergroups.users.list": tier2, "apps.connections.open": tier1,
 		"auth.test": {300, time.Minute},
 	}
 }

@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help demo demo-terminal check test lint bench fuzz soak mutate cover deadcode tidy screenshots clean need-go need-cc need-pg need-redis need-node need-langgraph need-oidc need-chromium
+.PHONY: help demo demo-terminal check test lint bench fuzz soak mutate cover deadcode tidy screenshots clean need-go need-cc need-pg need-redis need-node need-python need-langgraph need-oidc need-chromium
 
 # Empty to test without the race detector, which needs a C compiler. SQLite, which is C that was translated to Go, is left out: it keeps its memory
 # where the detector does not look, and watching it takes two thirds of the time of all tests.
@@ -26,10 +26,10 @@ CONCURRENT = ./server/... ./executor/... . ./agent/... ./analytics/... ./app/...
 # The longest tests begin first: otherwise a processor has nothing to do in the last minutes.
 LONGEST = ./internal/chaos ./server ./store/sqlite ./executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy ./store/redis
 
-# Packages that make check leaves out: simulators that run for minutes, and tests of which nearly all need PostgreSQL, Redis, Node or curl.
+# Packages that make check leaves out: simulators that run for minutes, and tests of which nearly all need PostgreSQL, Redis, Node, Python or curl.
 # In other packages, tests that need one of those skip with FERMATA_TEST=fast (internal/testtier).
 NOTCHECKED = internal/chaos internal/crashpoint internal/calendarsim store/postgres store/redis internal/pgtest internal/redistest \
-	internal/oidcinterop internal/readmetest clients/typescript deploy
+	internal/oidcinterop internal/readmetest clients/typescript clients/python deploy
 # Tests that make check leaves out in the other packages, as a regular expression: thousands of power losses.
 NOTCHECKEDTESTS = ^TestCrash_Power
 
@@ -62,7 +62,7 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 # What comes from npm takes some minutes the first time; the linters run in that time. It is make and not the variable for it: with that in a line, make -n
 # would run all of it. Vetted by lint, with everything that go test would look at, and more; lint and tests are compiled in the same way, so that
 # this happens once. What is tested gets the memory settings of those who run it.
-test: need-go need-cc need-pg need-redis need-node need-chromium ## what CI runs: lint, every test of every module, and again with the race detector where goroutines share data
+test: need-go need-cc need-pg need-redis need-node need-python need-chromium ## what CI runs: lint, every test of every module, and again with the race detector where goroutines share data
 	@make -s need-langgraph need-oidc & peers=$$!; \
 	make -s lint || { kill $$peers; exit 1; }; \
 	wait $$peers || exit 1; \
@@ -187,6 +187,14 @@ need-node:
 	echo "installing Node, npm, curl, git, jq and openssl for the tests"; \
 	if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
 	$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends nodejs npm curl git jq openssl ca-certificates
+
+# The Python client is tested with Debian's Python, which has no further packages.
+need-python:
+	@if [ -x /usr/bin/python3 ] || command -v python3 >/dev/null; then exit 0; fi; \
+	command -v apt-get >/dev/null || { echo "the tests need python3: install it"; exit 1; }; \
+	echo "installing Python for the tests of the Python client"; \
+	if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
+	$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends python3
 
 # bench compares with LangGraph JS. Its SQLite driver is compiled where no binary of it can be had, which takes a minute or two, once.
 need-langgraph: need-node

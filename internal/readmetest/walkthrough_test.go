@@ -27,7 +27,7 @@ func TestREADME_EveryCommandWorks(t *testing.T) {
 	}
 	p.run(t, p.tree, "command -v fermata || go build -o $GOBIN/fermata ./cmd/fermata")
 	t.Run("links", func(t *testing.T) {
-		for _, file := range []string{"README.md", "CONTRIBUTING.md", "clients/typescript/README.md"} {
+		for _, file := range []string{"README.md", "CONTRIBUTING.md", "clients/typescript/README.md", "clients/python/README.md"} {
 			checkLinks(t, p.tree, file)
 		}
 		docs, err := filepath.Glob(filepath.Join(p.tree, "docs", "*.md"))

@@ -163,6 +163,12 @@ func (r Reads) MayDecide(doc desk.Request, person string) error {
 // SavedView is a search that a person has saved.
 type SavedView = requests.SavedView
 
+// Passkeys returns what WritePasskeys has stored for a member, and its revision; 0 if there is
+// nothing.
+func (r Reads) Passkeys(ctx context.Context, account, member string) (data []byte, revision int64, err error) {
+	return r.requests.Passkeys(ctx, account, member)
+}
+
 // SavedViews returns the saved views of a person.
 func (r Reads) SavedViews(ctx context.Context, account, person string) ([]SavedView, error) {
 	return r.requests.SavedViews(ctx, account, person)

@@ -84,6 +84,12 @@ func (e *Executor) ChangeViews(ctx context.Context, account, person string, chan
 	return e.requests.ChangeViews(ctx, account, person, change)
 }
 
+// WritePasskeys stores the passkeys of a member, encrypted, together with audit lines. It returns
+// store.ErrStale if the stored ones do not have the revision.
+func (e *Executor) WritePasskeys(ctx context.Context, account, member string, data []byte, revision int64, audit ...[]byte) error {
+	return e.requests.WritePasskeys(ctx, account, member, data, revision, audit...)
+}
+
 // Receipt is what an agent elsewhere says it did after the decision on its request.
 type Receipt = docs.Receipt
 

@@ -35,6 +35,10 @@ const AgentRateKind store.DocumentKind = "agent-rate"
 // SavedViewsKind has the saved searches of a person. Its id is the person.
 const SavedViewsKind store.DocumentKind = "views"
 
+// PasskeysKind has the passkeys of a member, in the form of package server/authn. Its id is that of
+// the member.
+const PasskeysKind store.DocumentKind = "passkeys"
+
 const (
 	// ReceiptKind is what an agent elsewhere says it did after the decision on its request. Its id
 	// is the run, with which it is deleted.

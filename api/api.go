@@ -248,7 +248,7 @@ type Me struct {
 	Name      string     `json:"name,omitempty" doc:"Your display name."`
 	Account   string     `json:"account"`
 	Roles     []string   `json:"roles"`
-	Method    string     `json:"method,omitempty" doc:"How you were authenticated." enum:"key,oidc,token,password,linked,dev"`
+	Method    string     `json:"method,omitempty" doc:"How you were authenticated." enum:"key,oidc,token,password,passkey,linked,dev"`
 	AMR       []string   `json:"amr,omitempty" doc:"Authentication methods of the identity provider (RFC 8176)."`
 	ACR       string     `json:"acr,omitempty" doc:"Authentication class of the identity provider."`
 	Strength  string     `json:"strength,omitempty" doc:"The authentication strength for policies."`

@@ -143,7 +143,7 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	r.server, err = server.New(server.Config{
 		Executor: r.Executor, Auth: authn.Keys(r.store), Log: log, Version: version(), Tracer: r.tracing.tracer(),
 		Limits: serverLimits(c.Limits), PolicyStatus: files.Status,
-		SignIn: &authn.SignIn{Credentials: r.store, Sealer: file, OIDC: oidcConfig(c.Auth.OIDC), Lifetime: c.Auth.Session.Lifetime, IdleTimeout: c.Auth.Session.IdleTimeout},
+		SignIn: &authn.SignIn{Credentials: r.store, Sealer: file, PublicURL: c.Listen.PublicURL, OIDC: oidcConfig(c.Auth.OIDC), Lifetime: c.Auth.Session.Lifetime, IdleTimeout: c.Auth.Session.IdleTimeout},
 	})
 	if err != nil {
 		return err

@@ -8,12 +8,12 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// Invite invites a person to sign in with a password, and returns a link that can be used once.
+// Invite invites a person to sign in, and returns a link that can be used once.
 func (c *Client) Invite(ctx context.Context, invite api.Invite) (link api.Invitation, err error) {
 	return link, c.call(ctx, request{method: http.MethodPost, path: "/invitations", body: invite}, &link)
 }
 
-// Members lists the people who sign in with a password.
+// Members lists the people who sign in with a password or a passkey.
 func (c *Client) Members(ctx context.Context) (page api.Page[api.Member], err error) {
 	return page, c.call(ctx, request{path: "/members"}, &page)
 }

@@ -103,7 +103,7 @@ func (s *Server) sendDelivery(ctx context.Context, in *deliveryInput) (*struct{ 
 
 func (s *Server) linkChannel(ctx context.Context, in *linkInput) (*struct{ Body api.ChannelLink }, error) {
 	me := principalOf(ctx)
-	if !slices.Contains([]authn.Method{authn.MethodOIDC, authn.MethodPassword, authn.MethodDev}, me.Auth.Method) {
+	if !slices.Contains([]authn.Method{authn.MethodOIDC, authn.MethodPassword, authn.MethodPasskey, authn.MethodDev}, me.Auth.Method) {
 		return nil, problem("bad_request", "sign in with a browser to link an account")
 	}
 	link, err := s.config.Executor.UseLinkToken(ctx, me.Account, in.Body.Token, me.ID, linkableRoles(me))

@@ -18,10 +18,10 @@ type memberInput struct {
 }
 
 func (s *Server) registerMembers() {
-	invite := operation("invite", http.MethodPost, api.Prefix+"/invitations", "Invite a person to sign in with a password", authn.RoleAdmin)
-	invite.Description = "The link lets one person choose a password, once. An invitation for a member replaces the password."
+	invite := operation("invite", http.MethodPost, api.Prefix+"/invitations", "Invite a person to sign in", authn.RoleAdmin)
+	invite.Description = "The link lets one person choose a password or create a passkey, once. An invitation for a member replaces the password and the passkeys."
 	huma.Register(s.api, invite, s.invite)
-	huma.Register(s.api, operation("list-members", http.MethodGet, api.Prefix+"/members", "List the people who sign in with a password", authn.RoleAdmin), s.members)
+	huma.Register(s.api, operation("list-members", http.MethodGet, api.Prefix+"/members", "List the people who sign in with a password or a passkey", authn.RoleAdmin), s.members)
 	remove := operation("remove-member", http.MethodDelete, api.Prefix+"/members/{id}", "Remove a member and end their sessions", authn.RoleAdmin)
 	remove.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, remove, s.removeMember)

@@ -130,6 +130,7 @@ func New(config Config) (*Server, error) {
 	s.registerMe()
 	s.registerSavedViews()
 	s.registerMembers()
+	s.registerPasskeys()
 	s.registerDeliveries()
 	if s.sessions != nil {
 		s.sessions.Register(mux.HandleFunc)
@@ -246,7 +247,11 @@ func (s *Server) setUpSignIn() error {
 	if s.config.SignIn == nil {
 		return nil
 	}
-	sessions, err := authn.New(*s.config.SignIn, authn.Hooks{
+	signIn := *s.config.SignIn
+	if signIn.Passkeys == nil {
+		signIn.Passkeys = s.config.Executor
+	}
+	sessions, err := authn.New(signIn, authn.Hooks{
 		Log: s.config.Log, Rejected: s.metrics.countRejected,
 		Failed: func(component string) { s.metrics.errors.WithLabelValues(component).Inc() },
 	})

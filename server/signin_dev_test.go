@@ -198,7 +198,7 @@ func TestDevLink_RemoteRequestsAreRejected(t *testing.T) {
 func TestSignIn_WithoutProviderShowsInstructions(t *testing.T) {
 	p := openDevSite(t)
 	b := p.browser()
-	if got := b.get("/signin"); got.status != 200 || !strings.Contains(got.body, "Open the link") {
+	if got := b.get("/signin"); got.status != 200 || !strings.Contains(got.body, "open the link of your invitation") {
 		t.Errorf("%+v", got)
 	}
 	if got := b.get("/signin/callback?state=x&code=y"); got.status != 404 {

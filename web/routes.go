@@ -61,6 +61,9 @@ var routes = []route{
 	// deliveries.go
 	// me.go
 	{"GET /me", (*Site).me},
+	{"POST /me/passkeys", (*Site).addPasskey},
+	{"POST /me/passkeys/options", (*Site).passkeyOptions},
+	{"POST /me/passkeys/{id}/remove", (*Site).removePasskey},
 
 	// admin.go
 	// tour.go

@@ -103,7 +103,7 @@ var layers = []layer{
 
 	{"app/sample", may(".", "graph", "provider", "provider/inproc"), "demo graphs, written like user code, and a provider that fails"},
 	{"app/config", may("internal/..."), "settings are read and validated without the packages they configure"},
-	{"web/internal/webtest", may(".", "store", "store/memory", "executor", "provider", "provider/...", "server", "server/authn", "internal/..."), "runs a server with the pages in tests"},
+	{"web/internal/webtest", may(".", "api", "store", "store/memory", "executor", "provider", "provider/...", "server", "server/authn", "internal/..."), "runs a server with the pages in tests"},
 	{"app/tui", may(".", "drawing", "api", "client", "internal/..."), "the terminal inbox is an API client"},
 	{"app", may(anyPackage), "the program with all commands, importable so that users can add their own graphs"},
 
@@ -145,6 +145,7 @@ var dependencies = []dependency{
 	{"server/authn", "golang.org/x/time", "limits how often an unknown key makes the server fetch the keys of the identity provider"},
 	{"server/internal/admission", "golang.org/x/time", "token bucket rate limiter"},
 	{"server/authn", "github.com/coreos/go-oidc/v3", "widely used ID token verification"},
+	{"server/authn", "github.com/go-webauthn/webauthn", "verifies passkeys: attestation objects, signatures, counters"},
 	{"server/authn", "golang.org/x/oauth2", "the authorization code flow with PKCE"},
 	{"app", "github.com/alecthomas/kong", "a command line as structs: help texts, environment and completion from one place"},
 	{"app", "go.opentelemetry.io/otel", "traces are sent to a collector if the settings name one; this is the API"},

@@ -56,6 +56,8 @@ const (
 	MethodToken  Method = "token" // a bearer token that the identity provider issued for this API
 	// a session after sign-in with a password, for members
 	MethodPassword Method = "password"
+	// a session after sign-in with a passkey, for members
+	MethodPasskey Method = "passkey"
 	// a person whose account of a channel is linked, in process
 	MethodLinked Method = "linked"
 	MethodDev    Method = "dev" // a session from a development link printed on this machine

@@ -20,10 +20,11 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A member is a person who signs in with a password, for teams without an identity provider. An
-// administrator invites them with a link; the person who opens it chooses the password. The store
-// keeps a credential with the hash of the password. Its id is derived from the name and a
-// generation: a new invitation for the same name replaces the previous credential.
+// A member is a person who signs in with a password or a passkey, for teams without an identity
+// provider. An administrator invites them with a link; the person who opens it chooses a password,
+// or creates a passkey. The store keeps a credential with the hash of the password. Its id is
+// derived from the name and a generation: a new invitation for the same name replaces the previous
+// credential.
 
 // InvitationTTL is how long an invitation is valid.
 const InvitationTTL = 72 * time.Hour
@@ -47,7 +48,7 @@ type invitation struct {
 	Until         time.Time
 }
 
-// Member is a person who may sign in with a password.
+// Member is a person who may sign in with a password or a passkey.
 type Member struct {
 	ID, Name string
 	Roles    []Role
@@ -146,7 +147,23 @@ func (p *Sessions) RemoveMember(ctx context.Context, account, id string, by Prin
 			return err
 		}
 	}
-	return nil
+	return p.clearPasskeys(ctx, all[i], by)
+}
+
+// clearPasskeys deletes the passkeys of a removed member, which are no longer accepted.
+func (p *Sessions) clearPasskeys(ctx context.Context, member store.Credential, by Principal) error {
+	if p.Passkeys == nil {
+		return nil
+	}
+	m, err := p.readPasskeys(ctx, member, "")
+	if err != nil || len(m.all) == 0 {
+		return err
+	}
+	m.all = nil
+	if err = p.writePasskeys(ctx, m, by); errors.Is(err, store.ErrStale) {
+		return nil // the member was just signing in; nothing reads the passkeys any more
+	}
+	return err
 }
 
 func isMember(id string) bool { return strings.HasPrefix(id, memberIDKind+"_") }
@@ -185,10 +202,10 @@ func (p *Sessions) showInvitation(w http.ResponseWriter, r *http.Request) {
 		p.rejectSignIn(w, r, err)
 		return
 	}
-	p.writePage(w, pageInvitation(i.Name, token, ""))
+	p.writePage(w, p.pageInvitation(r, i.Name, token, ""))
 }
 
-// acceptInvitation stores the password of an invited person and signs them in.
+// acceptInvitation stores the password or the passkey of an invited person and signs them in.
 func (p *Sessions) acceptInvitation(w http.ResponseWriter, r *http.Request) {
 	if p.origins.Check(r) != nil {
 		p.rejectSignIn(w, r, problems.New("forbidden", "cross-origin request"))
@@ -200,12 +217,32 @@ func (p *Sessions) acceptInvitation(w http.ResponseWriter, r *http.Request) {
 		p.rejectSignIn(w, r, err)
 		return
 	}
-	if length := len([]rune(password)); length < minPassword || len(password) > maxPassword {
-		p.writePage(w, pageInvitation(i.Name, token, fmt.Sprintf("The password needs %d to %d characters.", minPassword, maxPassword)))
+	if r.PostFormValue("response") != "" {
+		who, err := p.acceptWithPasskey(r, i)
+		if why, ok := errors.AsType[*problems.Problem](err); ok && why.Code == "bad_request" {
+			p.logSignInFailure(why, err)
+			p.writePage(w, p.pageInvitation(r, i.Name, token, sentence(why.Detail)))
+			return
+		}
+		if err != nil {
+			p.rejectSignIn(w, r, err)
+			return
+		}
+		p.startSession(w, r, who, rand.Text(), "/")
 		return
 	}
+	if length := len([]rune(password)); length < minPassword || len(password) > maxPassword {
+		p.writePage(w, p.pageInvitation(r, i.Name, token, fmt.Sprintf("The password needs %d to %d characters.", minPassword, maxPassword)))
+		return
+	}
+	if !p.guesses.acquire(r.Context()) {
+		p.rejectSignIn(w, r, r.Context().Err())
+		return
+	}
+	hash := hashPassword(password)
+	p.guesses.release()
 	who := i.principal()
-	if err := p.addMember(r.Context(), i, who, password); err != nil {
+	if err := p.addMember(r.Context(), i, who, hash); err != nil {
 		p.rejectSignIn(w, r, err)
 		return
 	}
@@ -213,24 +250,24 @@ func (p *Sessions) acceptInvitation(w http.ResponseWriter, r *http.Request) {
 	p.startSession(w, r, who, rand.Text(), "/")
 }
 
+// credential returns what the store keeps of a member.
+func (i invitation) credential(hash []byte) store.Credential {
+	return store.Credential{ID: memberID(i.Name, i.Generation), Account: i.Account, Name: i.Name, Role: strings.Join(RoleNames(i.Roles), ","), Hash: hash}
+}
+
 // addMember stores a member. Of several uses of an invitation one succeeds, because the store
 // accepts an id once.
-func (p *Sessions) addMember(ctx context.Context, i invitation, who Principal, password string) error {
-	if !p.guesses.acquire(ctx) {
-		return ctx.Err()
-	}
-	hash := hashPassword(password)
-	p.guesses.release()
+func (p *Sessions) addMember(ctx context.Context, i invitation, who Principal, hash []byte) error {
 	before, _, err := p.findMember(ctx, i.Name)
 	if err != nil {
 		return err
 	}
-	id := memberID(i.Name, i.Generation)
-	line, err := who.auditLine(i.Account, audit.APIKeyMade{Key: id, Name: i.Name, Role: strings.Join(RoleNames(i.Roles), ",")})
+	member := i.credential(hash)
+	line, err := who.auditLine(i.Account, audit.APIKeyMade{Key: member.ID, Name: member.Name, Role: member.Role})
 	if err != nil {
 		return err
 	}
-	err = p.Credentials.AddCredential(ctx, store.Credential{ID: id, Account: i.Account, Name: i.Name, Role: strings.Join(RoleNames(i.Roles), ","), Hash: hash}, line)
+	err = p.Credentials.AddCredential(ctx, member, line)
 	if errors.Is(err, store.ErrExists) {
 		return problems.New("forbidden", "this invitation was already used; ask for a new one")
 	}
@@ -256,7 +293,7 @@ func (p *Sessions) passwordSignIn(w http.ResponseWriter, r *http.Request) {
 	who, err := p.checkPassword(r.Context(), name, password)
 	if errors.Is(err, ErrUnauthenticated) {
 		p.hooks.Rejected("unauthenticated")
-		wrong := pageSignIn(name, back, "The name or the password is wrong.")
+		wrong := p.pageSignIn(r, name, back, "The name or the password is wrong.")
 		wrong.Status = http.StatusUnauthorized
 		p.writePage(w, wrong)
 		return

@@ -40,12 +40,19 @@ func derivePassword(password string, salt []byte) []byte {
 // isPassword reports whether a hash is that of the password. It takes as long for an empty hash as
 // for a wrong password, so that the time does not tell whether a member exists.
 func isPassword(hash []byte, password string) bool {
-	known := len(hash) == 1+saltLength+passwordHash && hash[0] == passwordVersion
+	known := isPasswordHash(hash)
 	if !known {
 		hash = make([]byte, 1+saltLength+passwordHash)
 	}
 	same := subtle.ConstantTimeCompare(hash[1+saltLength:], derivePassword(password, hash[1:1+saltLength])) == 1
 	return same && known
+}
+
+// noPassword is stored for a member without a password.
+var noPassword = []byte{0}
+
+func isPasswordHash(hash []byte) bool {
+	return len(hash) == 1+saltLength+passwordHash && hash[0] == passwordVersion
 }
 
 // guessLimiter bounds attempts to sign in with a password: per name, whether or not there is a

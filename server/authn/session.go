@@ -103,7 +103,7 @@ const cookieRenewals = 6
 // out. The session must be that of the principal.
 func (p *Sessions) Renew(w http.ResponseWriter, r *http.Request, who Principal) {
 	switch who.Auth.Method {
-	case MethodOIDC, MethodDev, MethodPassword:
+	case MethodOIDC, MethodDev, MethodPassword, MethodPasskey:
 	default:
 		return
 	}

@@ -20,10 +20,11 @@ import (
 )
 
 // SignIn configures browser sign-in. A signed-in person has a session in a sealed cookie; programs
-// use API keys. Without an identity provider, members sign in with a password.
+// use API keys. Without an identity provider, members sign in with a password or a passkey.
 //
 //	POST /signin/password       signs in a member
-//	     /signin/invitation     lets an invited person choose a password
+//	POST /signin/passkey        signs in a member
+//	     /signin/invitation     lets an invited person choose a password or create a passkey
 //	GET  /                      shows the signed-in person
 //	GET  /signin?return=/path   redirects to the identity provider, and back to the path; with
 //	                            again=1 also if a session exists, so that a person signs in anew
@@ -37,6 +38,11 @@ type SignIn struct {
 	Sealer executor.Sealer
 	// OIDC is the identity provider. Without one, people sign in with [Sessions.DevLink] only.
 	OIDC *OIDC
+	// Passkeys stores the passkeys of members. Defaults to the executor of the server.
+	Passkeys PasskeyStore
+	// PublicURL is the address of the server in browsers, such as https://fermata.example. Passkeys
+	// are bound to its host. Defaults to the host of each request.
+	PublicURL string
 	// Lifetime is the maximum duration of a session. Defaults to 8 h.
 	Lifetime time.Duration
 	// IdleTimeout is how long an unused session lasts. Defaults to 30 min.
@@ -79,7 +85,7 @@ func New(config SignIn, hooks Hooks) (*Sessions, error) {
 	config.Lifetime, config.IdleTimeout = cmp.Or(config.Lifetime, 8*time.Hour), cmp.Or(config.IdleTimeout, 30*time.Minute)
 	p := &Sessions{SignIn: config, hooks: hooks, guesses: newGuessLimiter(), origins: http.NewCrossOriginProtection()}
 	if config.OIDC == nil {
-		return p, nil
+		return p, p.trustPublicURL()
 	}
 	home, err := config.OIDC.validate()
 	if err != nil {
@@ -89,6 +95,19 @@ func New(config SignIn, hooks Hooks) (*Sessions, error) {
 	p.idp = newIDP(*config.OIDC, p.now)
 	// a proxy in front of the server may change the Host header
 	return p, p.origins.AddTrustedOrigin(home.Scheme + "://" + home.Host)
+}
+
+// trustPublicURL accepts forms of pages at the public URL: a proxy in front of the server may
+// change the Host header.
+func (p *Sessions) trustPublicURL() error {
+	if p.PublicURL == "" {
+		return nil
+	}
+	u, err := url.Parse(p.PublicURL)
+	if err != nil || u.Host == "" {
+		return errors.New("authn: SignIn.PublicURL is not the address of a server")
+	}
+	return p.origins.AddTrustedOrigin(u.Scheme + "://" + u.Host)
 }
 
 func (p *Sessions) now() time.Time {
@@ -120,6 +139,7 @@ func (p *Sessions) Register(handle func(pattern string, handler func(http.Respon
 		handle("POST /signin/password", p.passwordSignIn)
 		handle("GET /signin/invitation", p.showInvitation)
 		handle("POST /signin/invitation", p.acceptInvitation)
+		p.registerPasskeys(handle)
 	}
 }
 
@@ -176,7 +196,7 @@ func (p *Sessions) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.idp == nil {
-		p.writePage(w, pageSignIn("", back, ""))
+		p.writePage(w, p.pageSignIn(r, "", back, ""))
 		return
 	}
 	at, err := p.idp.discover(r.Context())

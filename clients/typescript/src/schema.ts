@@ -231,8 +231,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Invite a person to sign in with a password
-         * @description The link lets one person choose a password, once. An invitation for a member replaces the password.
+         * Invite a person to sign in
+         * @description The link lets one person choose a password or create a passkey, once. An invitation for a member replaces the password and the passkeys.
          */
         post: operations["invite"];
         delete?: never;
@@ -295,6 +295,61 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me/passkeys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your passkeys */
+        get: operations["list-passkeys"];
+        put?: never;
+        /** Add a passkey that the browser created */
+        post: operations["add-passkey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/passkeys/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get the options to create a passkey
+         * @description A passkey needs a session of a member that began less than 15 minutes ago, with a passkey if there is one. The browser creates it with these options within five minutes.
+         */
+        post: operations["begin-passkey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/passkeys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a passkey */
+        delete: operations["remove-passkey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/me/views": {
         parameters: {
             query?: never;
@@ -338,7 +393,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the people who sign in with a password */
+        /** List the people who sign in with a password or a passkey */
         get: operations["list-members"];
         put?: never;
         post?: never;
@@ -1015,6 +1070,13 @@ export interface components {
             viewers?: components["schemas"]["Stamp"][] | null;
             votes?: components["schemas"]["Vote"][] | null;
         };
+        AddPasskey: {
+            /** @description A name to recognize it by; the kind of device by default. */
+            name?: string;
+            /** @description RegistrationResponseJSON (WebAuthn). */
+            response: unknown;
+            state: string;
+        };
         AnsweredRequest: {
             answer?: unknown;
             /** @description The digest of the approved action with its arguments, for the receipt. */
@@ -1427,7 +1489,7 @@ export interface components {
              * @description How you were authenticated.
              * @enum {string}
              */
-            method?: "key" | "oidc" | "token" | "password" | "linked" | "dev";
+            method?: "key" | "oidc" | "token" | "password" | "passkey" | "linked" | "dev";
             /** @description Your display name. */
             name?: string;
             /** @description Your id in records. */
@@ -1613,6 +1675,32 @@ export interface components {
             partial?: boolean;
             /** @description The cursor of the previous page; omitted on the first page. */
             previous?: string;
+        };
+        Passkey: {
+            /** Format: date-time */
+            createdAt: string;
+            id: string;
+            name: string;
+            /** @description Whether the authenticator may copy it to other devices. */
+            synced: boolean;
+            /**
+             * Format: date-time
+             * @description When it was last used to sign in.
+             */
+            usedAt?: string;
+        };
+        PasskeyOptions: {
+            /** @description PublicKeyCredentialCreationOptionsJSON (WebAuthn). */
+            options: unknown;
+            /** @description Send it back with the response of the authenticator. */
+            state: string;
+        };
+        Passkeys: {
+            items: components["schemas"]["Passkey"][];
+            /** @description Whether this session may add and remove passkeys. If not, sign in again, with a passkey if there is one. */
+            mayChange: boolean;
+            /** @description Whether browsers can create passkeys for the address of this server. */
+            supported: boolean;
         };
         Pending: {
             /** Format: date-time */
@@ -2571,6 +2659,126 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ChannelLink"];
                 };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-passkeys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Passkeys"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "add-passkey": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddPasskey"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Passkey"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "begin-passkey": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyOptions"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "remove-passkey": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Error */
             default: {

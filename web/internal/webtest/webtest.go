@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
@@ -125,6 +126,29 @@ func (s *Server) SignInLink(person, path string, roles ...authn.Role) string {
 	link, err := s.API.DevLink(s.http.Listener.Addr(), authn.Principal{Account: Account, ID: person, Roles: roles}, path)
 	s.must(err)
 	return link
+}
+
+// Invite returns the path of an invitation for an approver.
+func (s *Server) Invite(name string) string {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.URL+"/api/v1/invitations", strings.NewReader(`{"name":"`+name+`"}`))
+	s.must(err)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	got := s.SignIn("admin").Do(r)
+	var link api.Invitation
+	if err := json.Unmarshal([]byte(got.Body), &link); err != nil || link.Path == "" {
+		s.Fatalf("%d %s", got.Status, got.Body)
+	}
+	return link.Path
+}
+
+// AtHostName returns the server with a URL that has a host name: browsers have no passkeys for IP
+// addresses.
+func (s *Server) AtHostName() *Server {
+	named := *s
+	named.URL = strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+	return &named
 }
 
 // Browser is a browser of one person, without scripts.

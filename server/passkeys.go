@@ -1,0 +1,108 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/server/authn"
+)
+
+const passkeysPath = api.Prefix + "/me/passkeys"
+
+// browserInput has the host and the browser of a request. Passkeys are bound to the host.
+type browserInput struct{ host, agent string }
+
+// Resolve reads the host and the browser.
+func (in *browserInput) Resolve(ctx huma.Context) []error {
+	in.host, in.agent = ctx.Host(), ctx.Header("User-Agent")
+	return nil
+}
+
+type addPasskeyInput struct {
+	browserInput
+	Body api.AddPasskey
+}
+
+type removePasskeyInput struct {
+	browserInput
+	ID string `path:"id" maxLength:"512"`
+}
+
+func (s *Server) registerPasskeys() {
+	everybody := []authn.Role{authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor}
+	huma.Register(s.api, operation("list-passkeys", http.MethodGet, passkeysPath, "List your passkeys", everybody...), s.passkeys)
+	begin := operation("begin-passkey", http.MethodPost, passkeysPath+"/options", "Get the options to create a passkey", everybody...)
+	begin.Description = "A passkey needs a session of a member that began less than 15 minutes ago, with a passkey if there is one. The browser creates it with these options within five minutes."
+	huma.Register(s.api, begin, s.beginPasskey)
+	add := operation("add-passkey", http.MethodPost, passkeysPath, "Add a passkey that the browser created", everybody...)
+	add.DefaultStatus = http.StatusCreated
+	huma.Register(s.api, add, s.addPasskey)
+	remove := operation("remove-passkey", http.MethodDelete, passkeysPath+"/{id}", "Remove a passkey", everybody...)
+	remove.DefaultStatus = http.StatusNoContent
+	huma.Register(s.api, remove, s.removePasskey)
+}
+
+func (s *Server) passkeys(ctx context.Context, in *browserInput) (*struct{ Body api.Passkeys }, error) {
+	sessions, err := s.membership()
+	if err != nil {
+		return nil, err
+	}
+	list, mayChange, err := sessions.MyPasskeys(ctx, principalOf(ctx), in.host)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	all := api.Passkeys{Items: make([]api.Passkey, 0, len(list)), Supported: sessions.HasPasskeys(in.host), MayChange: mayChange}
+	for _, k := range list {
+		all.Items = append(all.Items, passkeyOf(k))
+	}
+	return &struct{ Body api.Passkeys }{all}, nil
+}
+
+func passkeyOf(k authn.Passkey) api.Passkey {
+	return api.Passkey{ID: k.ID, Name: k.Name, CreatedAt: k.Created, UsedAt: orNil(k.Used), Synced: k.Synced}
+}
+
+func (s *Server) beginPasskey(ctx context.Context, in *browserInput) (*struct{ Body api.PasskeyOptions }, error) {
+	sessions, err := s.membership()
+	if err != nil {
+		return nil, err
+	}
+	begun, err := sessions.BeginPasskey(ctx, principalOf(ctx), in.host)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	options, err := json.Marshal(begun.Options)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &struct{ Body api.PasskeyOptions }{api.PasskeyOptions{Options: options, State: begun.State}}, nil
+}
+
+func (s *Server) addPasskey(ctx context.Context, in *addPasskeyInput) (*struct{ Body api.Passkey }, error) {
+	sessions, err := s.membership()
+	if err != nil {
+		return nil, err
+	}
+	name := cmp.Or(in.Body.Name, authn.DeviceName(in.agent))
+	added, err := sessions.AddPasskey(ctx, principalOf(ctx), in.host, name, in.Body.State, string(in.Body.Response))
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &struct{ Body api.Passkey }{passkeyOf(added)}, nil
+}
+
+func (s *Server) removePasskey(ctx context.Context, in *removePasskeyInput) (*struct{}, error) {
+	sessions, err := s.membership()
+	if err != nil {
+		return nil, err
+	}
+	if err := sessions.RemovePasskey(ctx, principalOf(ctx), in.host, in.ID); err != nil {
+		return nil, problemOf(err)
+	}
+	return nil, nil
+}

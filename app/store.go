@@ -228,7 +228,15 @@ func (p *program) providers(c *config.Config) ([]provider.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("webhooks.allow: %w", err)
 	}
-	return append([]provider.Provider{own, elsewhere}, p.others...), nil
+	all := []provider.Provider{own, elsewhere}
+	peer, err := langGraph(c.Providers.LangGraph)
+	if err != nil {
+		return nil, err
+	}
+	if peer != nil {
+		all = append(all, peer)
+	}
+	return append(all, p.others...), nil
 }
 
 // webhookSecrets returns the signing secrets of an account's webhooks: its own, or else the shared

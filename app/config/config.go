@@ -17,19 +17,20 @@ import (
 // Config is the whole configuration. The tag key is the name in the file, help the comment in the
 // example, enum the allowed values, min the smallest number or duration.
 type Config struct {
-	Listen   Listen   `key:"listen" help:"HTTP listener."`
-	Store    Store    `key:"store" help:"Database."`
-	Key      Key      `key:"key" help:"Encryption key of the store."`
-	Auth     Auth     `key:"auth" help:"Authentication, in addition to API keys (fermata keys create)."`
-	Runs     Runs     `key:"runs" help:"Execution and retention of runs."`
-	Desk     Desk     `key:"desk" help:"Approval policy, groups, and notification routes. Policy and groups are reloaded when their files change; a file that cannot be loaded changes nothing."`
-	Channels Channels `key:"channels" help:"Places where people see requests and decide."`
-	Audit    Audit    `key:"audit" help:"Signing and checking of the audit logs of all accounts. One replica at a time does it. See docs/audit.md."`
-	Limits   Limits   `key:"limits" help:"Limits for callers."`
-	Webhooks Webhooks `key:"webhooks" help:"Webhooks that deliver answers to external agents."`
-	Metrics  Metrics  `key:"metrics" help:"Prometheus metrics."`
-	Tracing  Tracing  `key:"tracing" help:"OpenTelemetry traces of runs and requests. They contain no run data."`
-	Log      Log      `key:"log" help:"Logging to standard error. The log contains no run data and no secrets."`
+	Listen    Listen    `key:"listen" help:"HTTP listener."`
+	Store     Store     `key:"store" help:"Database."`
+	Key       Key       `key:"key" help:"Encryption key of the store."`
+	Auth      Auth      `key:"auth" help:"Authentication, in addition to API keys (fermata keys create)."`
+	Runs      Runs      `key:"runs" help:"Execution and retention of runs."`
+	Desk      Desk      `key:"desk" help:"Approval policy, groups, and notification routes. Policy and groups are reloaded when their files change; a file that cannot be loaded changes nothing."`
+	Channels  Channels  `key:"channels" help:"Places where people see requests and decide."`
+	Audit     Audit     `key:"audit" help:"Signing and checking of the audit logs of all accounts. One replica at a time does it. See docs/audit.md."`
+	Limits    Limits    `key:"limits" help:"Limits for callers."`
+	Webhooks  Webhooks  `key:"webhooks" help:"Webhooks that deliver answers to external agents."`
+	Providers Providers `key:"providers" help:"Agents on other servers. See docs/providers.md."`
+	Metrics   Metrics   `key:"metrics" help:"Prometheus metrics."`
+	Tracing   Tracing   `key:"tracing" help:"OpenTelemetry traces of runs and requests. They contain no run data."`
+	Log       Log       `key:"log" help:"Logging to standard error. The log contains no run data and no secrets."`
 
 	from map[string]string // the source of each value by key; see From
 	// Warnings lists environment variables that look like settings but are not.
@@ -185,6 +186,19 @@ type Webhooks struct {
 	Secrets     []Secret `key:"secrets" help:"Secrets that sign webhooks, whsec_…, the newest first. A receiver that can verify a signature can also create one, so each account should have its own: \"acme: whsec_…\" is for the account acme only; one without an account is for all that have none. Better in a file or in the environment."`
 	SecretsFile string   `key:"secretsFile" help:"A file that contains the secrets, one per line, instead of secrets."`
 	Allow       []string `key:"allow" help:"Hosts and prefixes (10.1.0.0/16) that webhooks may call although they are not public."`
+}
+
+// Providers configures agents on other servers.
+type Providers struct {
+	LangGraph LangGraph `key:"langgraph" help:"A LangGraph server. Its assistants are the graphs langgraph:NAME."`
+}
+
+// LangGraph configures a LangGraph server.
+type LangGraph struct {
+	URL        string   `key:"url" help:"The address of the server: http://127.0.0.1:2024. Without it there are no such graphs."`
+	APIKey     Secret   `key:"apiKey" help:"The key that is sent in the header X-Api-Key, if the server needs one. Better in a file or in the environment."`
+	APIKeyFile string   `key:"apiKeyFile" help:"A file that contains the key, instead of apiKey."`
+	Assistants []string `key:"assistants" help:"The assistants that can be run, by the name of their graph: content_review. NAME=ID gives an assistant with this id another name."`
 }
 
 // Metrics configures the metrics listener.

@@ -162,6 +162,7 @@ func (c *Config) readSecretFiles(wrong *mistakes) {
 	refer("store.redisURL", c.Store.RedisURLFile, func(text string) { c.Store.RedisURL = Secret(text) })
 	refer("auth.oidc.clientSecret", c.Auth.OIDC.ClientSecretFile, func(text string) { c.Auth.OIDC.ClientSecret = Secret(text) })
 	refer("webhooks.secrets", c.Webhooks.SecretsFile, func(text string) { c.Webhooks.Secrets = secretLines(text) })
+	refer("providers.langgraph.apiKey", c.Providers.LangGraph.APIKeyFile, func(text string) { c.Providers.LangGraph.APIKey = Secret(text) })
 	refer("tracing.headers", c.Tracing.HeadersFile, func(text string) { c.Tracing.Headers = secretLines(text) })
 }
 
@@ -226,9 +227,30 @@ func (c *Config) check(wrong *mistakes) {
 			bad("tracing.headers", "a header must be \"Name: value\"")
 		}
 	}
+	c.checkLangGraph(bad)
 	for _, secret := range c.Webhooks.Secrets {
 		if _, text := secret.Webhook(); !strings.HasPrefix(text, "whsec_") {
 			bad("webhooks.secrets", "a secret must begin with whsec_")
+		}
+	}
+}
+
+// checkLangGraph checks the address and the assistants; the server is not called.
+func (c *Config) checkLangGraph(bad func(key, format string, args ...any)) {
+	g := c.Providers.LangGraph
+	if g.URL == "" {
+		if len(g.Assistants) > 0 {
+			bad("providers.langgraph.assistants", "url is missing")
+		}
+		return
+	}
+	if u, err := url.Parse(g.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
+		bad("providers.langgraph.url", "it is not an http or https URL without a query and a user")
+	}
+	for _, entry := range g.Assistants {
+		name, id, renamed := strings.Cut(entry, "=")
+		if name == "" || strings.ContainsAny(name, ": /") || renamed && id == "" {
+			bad("providers.langgraph.assistants", "%q is not NAME or NAME=ID", entry)
 		}
 	}
 }

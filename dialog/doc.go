@@ -39,4 +39,8 @@
 // [Machine] is a state machine without I/O: it takes a [Conversation] and a [Message], and returns
 // what to say ([Prompt]) and what to store and deliver ([Effect]). [Wording] holds the templates
 // for each kind, channel and modality, with variants.
+//
+// [Handler] stores conversations as documents and delivers answers to runs through the port [Runs].
+// A conversation is not a run itself: it outlives its runs, and several of them can wait at once.
+// Package dialog/runs implements the port with an executor.
 package dialog

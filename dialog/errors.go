@@ -14,4 +14,12 @@ var (
 	// ErrInvalidReply is returned for an option, field or choice that the question does not have,
 	// and for a text over MaxText bytes.
 	ErrInvalidReply = errors.New("dialog: invalid reply")
+	// ErrNotFound is returned if the account has no such conversation, or if it belongs to another
+	// user.
+	ErrNotFound = errors.New("dialog: unknown conversation")
+	// ErrInvalidID is returned for a conversation id that is empty, too long, or has other
+	// characters than letters, digits, "-", "_" and ".".
+	ErrInvalidID = errors.New("dialog: invalid conversation id")
+	// ErrGone is returned by [Runs] if a run does not wait for the answer any more.
+	ErrGone = errors.New("dialog: the run does not wait for this answer")
 )

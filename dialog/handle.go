@@ -23,6 +23,10 @@ func (m *Machine) Handle(c *Conversation, msg Message, known Known) (Result, err
 	c.Channel = orElse(msg.Channel, c.Channel)
 	c.Language = Language(orElse(string(msg.Language), string(c.Language)))
 	var r Result
+	turns := make(map[string]int)
+	for _, a := range c.Questions {
+		turns[a.ID] = len(a.Turns)
+	}
 	if len(msg.Replies) > 0 {
 		for _, id := range slices.Sorted(maps.Keys(msg.Replies)) {
 			reply, part := msg.Replies[id], msg
@@ -32,7 +36,7 @@ func (m *Machine) Handle(c *Conversation, msg Message, known Known) (Result, err
 	} else {
 		m.handleMessage(c, msg, known, &r)
 	}
-	m.lapse(c, msg)
+	m.lapse(c, msg, turns, &r)
 	return r, nil
 }
 
@@ -342,19 +346,15 @@ func (m *Machine) unclear(c *Conversation, a *Asking, reading reading, r *Result
 	}
 }
 
-// lapse counts a turn for the non-blocking questions that the message did not answer.
-func (m *Machine) lapse(c *Conversation, msg Message) {
+// lapse counts a turn for the non-blocking questions that the message was not about: those with as
+// many turns as before. A run that waits for one goes on with the default.
+func (m *Machine) lapse(c *Conversation, msg Message, turns map[string]int, r *Result) {
 	for _, a := range c.waiting() {
-		if a.Question.Relevance != NonBlocking || a.Status != Asked {
+		if a.Question.Relevance != NonBlocking || a.Status != Asked || len(a.Turns) > turns[a.ID] {
 			continue
 		}
-		if n := len(a.Turns); n > 0 && a.Turns[n-1].At.Equal(msg.At) {
-			continue // the message was about it
+		if a.Passed++; a.Passed >= lapseAfter {
+			m.end(c, a, Lapsed, Answer{Option: a.Question.Default, Method: ByDefault}, msg.At, r)
 		}
-		if a.Passed++; a.Passed < lapseAfter {
-			continue
-		}
-		a.Status, a.EndedAt = Lapsed, msg.At
-		c.forget(a.ID)
 	}
 }

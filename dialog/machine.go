@@ -208,6 +208,9 @@ func (m *Machine) Add(c *Conversation, id string, target Target, q Question, kno
 	}
 	c.Questions = append(c.Questions, a)
 	var r Result
+	if q.Say != "" {
+		r.say(Prompt{Text: q.Say, Template: "say", Modality: c.Modality})
+	}
 	if found, ok := c.recall(q, known, now, a.ID); ok {
 		found.Method, found.At = ByMemory, now
 		m.accept(c, a, found, now, &r)
@@ -312,6 +315,17 @@ func (m *Machine) Withdraw(c *Conversation, id string, now time.Time) {
 		a.Status, a.EndedAt, a.Candidate = Withdrawn, now, nil
 		c.forget(id)
 	}
+}
+
+// AnswerByPerson applies the answer of the person that a question was handed over to. It does
+// nothing if the question was answered in the meantime.
+func (m *Machine) AnswerByPerson(c *Conversation, id string, answer Answer, now time.Time) Result {
+	var r Result
+	if a := c.Find(id); a != nil && a.Status.Open() {
+		answer.Method = ByPerson
+		m.accept(c, a, answer, now, &r)
+	}
+	return r
 }
 
 // forget removes a closed question from the focus and from the candidates of a reply.

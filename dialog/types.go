@@ -16,7 +16,9 @@ const (
 	Form           Kind = "form"           // several fields at once
 )
 
-// Relevance says whether the answer to the user depends on the question.
+// Relevance says whether the answer to the user depends on the question. An agent asks a
+// non-blocking question after its work is done, with the result in Say: if it gets another answer
+// than the default, it corrects its work.
 type Relevance string
 
 // The relevances. The zero value is Blocking.
@@ -159,6 +161,9 @@ type Question struct {
 	Options    []Option  `json:"options,omitempty"`
 	AllowOther bool      `json:"allow_other,omitempty"` // offers "someone else"
 	Fields     []Field   `json:"fields,omitempty"`      // of a form
+	// Say is what the agent tells the user before the question, such as the result of its work
+	// before a non-blocking question.
+	Say string `json:"say,omitempty"`
 	// Default is the option with which the agent goes on before a non-blocking question is
 	// answered.
 	Default string `json:"default,omitempty"`
@@ -244,7 +249,8 @@ type Turn struct {
 	At       time.Time `json:"at,omitzero"`
 }
 
-// Target is the interrupt that an answer resumes. A non-blocking question has none.
+// Target is the interrupt that an answer resumes. It is empty for a question that no run waits
+// for.
 type Target struct {
 	Run       string `json:"run,omitempty"`       // state key of the run
 	Interrupt string `json:"interrupt,omitempty"` // id of the interrupt
@@ -276,6 +282,9 @@ type Asking struct {
 	// Parked means that the user asked for something else first. The question is asked again.
 	Parked bool `json:"parked,omitempty"`
 	Screen bool `json:"screen,omitempty"` // moved to the screen, cannot be confirmed by voice
+
+	// Undelivered is the reason why the run did not take the answer.
+	Undelivered string `json:"undelivered,omitempty"`
 
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	AskedAt   time.Time `json:"asked_at,omitzero"`

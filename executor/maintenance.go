@@ -36,18 +36,19 @@ type Maintenance struct {
 }
 
 // EraseAccount ends all runs of an account and deletes everything that is known of them, and the
-// grants and counters of the account. It returns how many runs it deleted, also after an error; it
-// may be called again then. A run that cannot be deleted does not hold up the others. Values that
-// cannot be decrypted are deleted as well, except for a run whose provider ref cannot be decrypted.
-// The audit log stays. It returns ErrAccountActive if the account goes on starting runs.
+// grants, counters and conversations of the account. It returns how many runs it deleted, also
+// after an error; it may be called again then. A run that cannot be deleted does not hold up the
+// others. Values that cannot be decrypted are deleted as well, except for a run whose provider ref
+// cannot be decrypted. The audit log stays. It returns ErrAccountActive if the account goes on
+// starting runs.
 func (m Maintenance) EraseAccount(ctx context.Context, account string) (int, error) {
 	return m.admin.EraseAccount(ctx, account)
 }
 
 // ExportAccount writes everything that is known of an account as JSON in the clear: one line for
-// each run, and then lines with the grants and counters of the account. It returns how many runs
-// there were. Values that cannot be decrypted are left out and named in their line; then
-// ExportAccount returns ErrUnreadable after everything else was written.
+// each run, and then lines with the grants, counters and conversations of the account. It returns
+// how many runs there were. Values that cannot be decrypted are left out and named in their line;
+// then ExportAccount returns ErrUnreadable after everything else was written.
 func (m Maintenance) ExportAccount(ctx context.Context, account string, w io.Writer) (int, error) {
 	return m.admin.ExportAccount(ctx, account, w)
 }

@@ -115,7 +115,10 @@ func (ad *Admin) EraseAccount(ctx context.Context, account string) (int, error) 
 			break
 		}
 	}
-	return count, errors.Join(failure, ad.eraseDocuments(ctx, account, docs.GrantKind), ad.eraseDocuments(ctx, account, docs.CounterKind))
+	for _, kind := range append([]store.DocumentKind{docs.GrantKind, docs.CounterKind}, docs.ConversationKinds...) {
+		failure = errors.Join(failure, ad.eraseDocuments(ctx, account, kind))
+	}
+	return count, failure
 }
 
 // maxErasePasses is how often is looked for runs that have begun since.

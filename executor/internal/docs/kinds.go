@@ -59,6 +59,10 @@ const (
 	PolicyKind store.DocumentKind = "policy"
 )
 
+// ConversationKinds are the documents of package dialog. They are known here because they are
+// erased with their account.
+var ConversationKinds = []store.DocumentKind{"conversation", "conversation-entity", "conversation-facts", "conversation-memory"}
+
 // GateKind is the kind of the questions of package gate. They decide on an action, like
 // fermata.Approval.
 const GateKind = "approval-gate"

@@ -1,0 +1,81 @@
+package dialog
+
+import (
+	"context"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// Documents is the part of the store that conversations need. *encrypted.Store implements it, so
+// that conversations are encrypted at rest.
+type Documents interface {
+	Document(ctx context.Context, account string, kind store.DocumentKind, id string) (store.Document, error)
+	Documents(ctx context.Context, account string, kind store.DocumentKind, filter store.DocumentFilter) ([]store.Document, error)
+	DueDocuments(ctx context.Context, kind store.DocumentKind, limit int) ([]store.Document, error)
+	CommitWrites(ctx context.Context, account string, writes store.Writes) error
+	// Body returns the decrypted body of a document.
+	Body(doc store.Document) ([]byte, error)
+}
+
+// The kinds of documents. They are emptied with their account (executor.EraseAccount).
+const (
+	ConversationDocument store.DocumentKind = "conversation"
+	EntityDocument       store.DocumentKind = "conversation-entity" // id: hash of the user/entity
+	FactsDocument        store.DocumentKind = "conversation-facts"  // id: hash of the user/entity
+	MemoryDocument       store.DocumentKind = "conversation-memory" // id: hash of the user
+)
+
+// Runs is the port to the runs of a conversation. All methods may be repeated: a start with the
+// same key and a resume with the same id count once. Package dialog/runs implements it with an
+// executor.
+type Runs interface {
+	// Start starts a run. It returns when the run waits, has ended, or takes long.
+	Start(ctx context.Context, account string, start Start) error
+	// Resume answers an interrupt. It returns ErrGone if the run does not wait for it any more.
+	Resume(ctx context.Context, account string, resume Resume) error
+	// State returns the state of a run that was started.
+	State(ctx context.Context, account, run string) (RunState, error)
+}
+
+// Start is a run to start.
+type Start struct {
+	Run  string // the state key
+	User string
+	// Lines is the conversation so far; its last line is the message that the run is about.
+	Lines []Line
+	// Question is the question that a person has to answer for the user; nil for a run of an agent.
+	Question *Asking
+}
+
+// Resume is an answer to deliver.
+type Resume struct {
+	Run, Interrupt, ID, User string
+	Answer                   Answer
+}
+
+// RunState is the state of a run.
+type RunState struct {
+	// Executing means that the run is not ended and does not wait.
+	Executing bool
+	Ended     bool
+	// Output is the text for the user; Failed means that the run has failed.
+	Output string
+	Failed bool
+	// Open are the questions that the run waits for.
+	Open []OpenQuestion
+	// Answer is the answer of the person that a question was handed over to; nil for other runs.
+	Answer *Answer
+}
+
+// OpenQuestion is a question that a run waits for.
+type OpenQuestion struct {
+	Interrupt string
+	Question  Question
+}
+
+// Model judges replies that exact rules do not understand. An error counts as no judgement: the
+// question is asked again. Judge is called outside of transactions and may be called again for the
+// same message.
+type Model interface {
+	Judge(ctx context.Context, question Asking, reply string) (Judgement, error)
+}

@@ -1,0 +1,120 @@
+package dialog
+
+import (
+	"slices"
+	"time"
+)
+
+// Speaker says who a line is by.
+type Speaker string
+
+// The speakers.
+const (
+	ByUser    Speaker = "user"
+	ByAgent   Speaker = "agent"
+	ByHandler Speaker = "handler" // questions and remarks
+)
+
+// Line is one line of the transcript.
+type Line struct {
+	N        int       `json:"n"` // from 1
+	From     Speaker   `json:"from"`
+	Text     string    `json:"text"`
+	Prompt   *Prompt   `json:"prompt,omitempty"` // of a question
+	Run      string    `json:"run,omitempty"`    // of an agent's output
+	Modality Modality  `json:"modality,omitempty"`
+	Actor    string    `json:"actor,omitempty"`
+	At       time.Time `json:"at"`
+}
+
+// RunLink is a run of the conversation.
+type RunLink struct {
+	Run string `json:"run"` // the state key
+	// Line is the number of the line that the run is about.
+	Line int `json:"line"`
+	// Question is the question that was handed over to a person in this run; "" for other runs.
+	Question string `json:"question,omitempty"`
+	Settled  bool   `json:"settled,omitempty"` // ended, and its output is a line
+	Waiting  bool   `json:"waiting,omitempty"` // for the user
+}
+
+// outgoing is a start or an answer that was accepted and is not yet delivered. It is stored in the
+// transaction that accepts the message, and delivered at least once, under an id with which it
+// counts once.
+type outgoing struct {
+	ID       string  `json:"id"`
+	Run      string  `json:"run"`
+	Start    bool    `json:"start,omitempty"`
+	Question string  `json:"question,omitempty"`
+	Target   Target  `json:"target,omitzero"`
+	Answer   *Answer `json:"answer,omitempty"`
+}
+
+// Record is a conversation with its transcript and its runs.
+type Record struct {
+	Conversation
+	Lines []Line    `json:"lines"`
+	Runs  []RunLink `json:"runs"`
+	// Working means that a run executes or that an answer is not yet delivered. More lines follow.
+	Working bool `json:"working,omitempty"`
+	// Revision grows with each change.
+	Revision int64 `json:"-"`
+}
+
+// stored is the body of a conversation's document.
+type stored struct {
+	Record
+	Outbox []outgoing `json:"outbox,omitempty"`
+	// Seen are the ids of the newest messages, so that a repeated one counts once.
+	Seen []string `json:"seen,omitempty"`
+
+	due time.Time // the DueAt of the document
+}
+
+// maxSeen is how many message ids are kept.
+const maxSeen = 200
+
+func (s *stored) line(l Line) int {
+	l.N = len(s.Lines) + 1
+	s.Lines = append(s.Lines, l)
+	return l.N
+}
+
+func (s *stored) said(prompts []Prompt, now time.Time) {
+	for _, p := range prompts {
+		from := ByHandler
+		if p.Template == "say" {
+			from = ByAgent
+		}
+		line := Line{From: from, Text: p.Text, Modality: p.Modality, At: now}
+		if p.Template != "say" {
+			line.Prompt = &p
+		}
+		s.line(line)
+	}
+}
+
+func (s *stored) link(run string) *RunLink {
+	at := slices.IndexFunc(s.Runs, func(l RunLink) bool { return l.Run == run })
+	return &s.Runs[at]
+}
+
+// dueAt is when the conversation needs attention without a message: soon, if something is on its
+// way, or at the next deadline of a question.
+func (s *stored) dueAt(now time.Time) time.Time {
+	if s.Working {
+		return now.Add(sweepAfter)
+	}
+	var due time.Time
+	for _, l := range s.Runs {
+		if !l.Settled && !l.Waiting { // another person may answer at any time
+			due = now.Add(pollPersons)
+		}
+	}
+	for _, a := range s.Questions {
+		if a.Status.Open() && !a.ExpiresAt.IsZero() && (due.IsZero() || a.ExpiresAt.Before(due)) {
+			due = a.ExpiresAt
+		}
+	}
+	return due
+}

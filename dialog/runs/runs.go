@@ -1,0 +1,180 @@
+// Package runs connects conversations to an executor: each new intent of the user is a run of a
+// graph or agent, and each open question is an interrupt of such a run.
+//
+//	connected, err := runs.New(runs.Config{Executor: e, Graph: "inproc:assistant"})
+//	handler, err := dialog.New(dialog.Config{Store: encrypted.New(file, sealer), Runs: connected})
+//	record, err := handler.Message(ctx, "acme", "c-1", dialog.Message{Text: "Mail Anna", Actor: "ada"})
+//
+// The state key of a run is derived from the conversation, and the resume id of an answer from its
+// interrupt. So a repeated start or answer counts once, and a conversation survives a crash between
+// any two steps.
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Config configures [Runs]. Executor and Graph are required.
+type Config struct {
+	Executor *executor.Executor
+	// Graph is the graph or agent that a new intent starts, such as "inproc:assistant".
+	Graph string
+	// Input returns the input of a run. The default is the input of an agent: the message, after
+	// the lines of the conversation before it.
+	Input func(dialog.Start) (json.RawMessage, error)
+	// Person is the graph that asks a person to answer for the user: that of [HandOver]. Without
+	// one, [dialog.Machine.HandOver] must be false.
+	Person string
+	// Wait is how long a start or an answer waits for its run; 0 is that of the executor.
+	Wait time.Duration
+}
+
+// Runs implements [dialog.Runs] with an executor.
+type Runs struct{ config Config }
+
+var _ dialog.Runs = (*Runs)(nil)
+
+// via names the channel in audit records.
+const via = "conversation"
+
+// New returns the connection.
+func New(config Config) (*Runs, error) {
+	if config.Executor == nil || config.Graph == "" {
+		return nil, errors.New("runs: Config.Executor or Config.Graph is missing")
+	}
+	if config.Input == nil {
+		config.Input = agentInput
+	}
+	return &Runs{config}, nil
+}
+
+// maxContext is the number of earlier lines that an agent gets.
+const maxContext = 40
+
+func agentInput(start dialog.Start) (json.RawMessage, error) {
+	type message struct {
+		Role string `json:"role"`
+		Text string `json:"text"`
+	}
+	last := len(start.Lines) - 1
+	var input struct {
+		Query    string    `json:"query"`
+		Messages []message `json:"messages,omitempty"`
+	}
+	input.Query = start.Lines[last].Text
+	for _, line := range start.Lines[max(0, last-maxContext):last] {
+		role := "assistant"
+		if line.From == dialog.ByUser {
+			role = "user"
+		}
+		input.Messages = append(input.Messages, message{role, line.Text})
+	}
+	return json.Marshal(input)
+}
+
+// Start implements [dialog.Runs].
+func (r *Runs) Start(ctx context.Context, account string, start dialog.Start) error {
+	graph := r.config.Graph
+	var input json.RawMessage
+	var err error
+	if start.Question != nil {
+		if graph = r.config.Person; graph == "" {
+			return errors.New("runs: Config.Person is missing")
+		}
+		input, err = json.Marshal(handOver{Asked: HandedOver{Question: start.Question.Question, Transcript: transcriptOf(start.Lines)}})
+	} else {
+		input, err = r.config.Input(start)
+	}
+	if err != nil {
+		return fmt.Errorf("runs: input: %w", err)
+	}
+	_, err = r.config.Executor.Start(ctx, executor.StartRequest{
+		Account: account, StateKey: start.Run, Graph: graph, Input: input, ReserveStateKey: true, Actor: start.User, Via: via, Wait: r.config.Wait,
+	})
+	if _, pending := errors.AsType[*executor.PendingError](err); pending {
+		return nil
+	}
+	return err
+}
+
+// Resume implements [dialog.Runs].
+func (r *Runs) Resume(ctx context.Context, account string, resume dialog.Resume) error {
+	value, err := json.Marshal(resume.Answer)
+	if err != nil {
+		return err
+	}
+	_, err = r.config.Executor.Decide(ctx, executor.DecideRequest{
+		Account: account, StateKey: resume.Run, ResumeID: resume.ID, Actor: resume.User, Via: via,
+		Targets: map[string]executor.Answer{resume.Interrupt: {Value: value}}, Wait: r.config.Wait,
+	})
+	if _, pending := errors.AsType[*executor.PendingError](err); pending {
+		return nil
+	}
+	if refused, ok := errors.AsType[*executor.RefusedError](err); ok {
+		return fmt.Errorf("%w: %s", dialog.ErrGone, refused.Result)
+	}
+	if errors.Is(err, executor.ErrRunNotFound) {
+		return fmt.Errorf("%w: the run was deleted", dialog.ErrGone)
+	}
+	return err
+}
+
+// State implements [dialog.Runs].
+func (r *Runs) State(ctx context.Context, account, run string) (dialog.RunState, error) {
+	view, err := r.config.Executor.GetRun(ctx, account, run)
+	if errors.Is(err, executor.ErrRunNotFound) || errors.Is(err, store.ErrNotFound) {
+		return dialog.RunState{Ended: true, Failed: true}, nil // deleted
+	}
+	if err != nil {
+		return dialog.RunState{}, err
+	}
+	switch view.Status {
+	case store.StatusReady, store.StatusRunning:
+		return dialog.RunState{Executing: true}, nil
+	case store.StatusFailed, store.StatusCancelled, store.StatusSuperseded:
+		return dialog.RunState{Ended: true, Failed: true}, nil
+	case store.StatusParked: // waits for an operator
+		return dialog.RunState{}, nil
+	case store.StatusWaiting, store.StatusCompleted:
+	}
+	switch outcome := view.Outcome.(type) {
+	case fermata.NeedsInput:
+		return waiting(outcome)
+	case fermata.Completed:
+		return r.completed(outcome)
+	}
+	return dialog.RunState{Executing: true}, nil
+}
+
+func waiting(outcome fermata.NeedsInput) (dialog.RunState, error) {
+	var state dialog.RunState
+	for _, open := range outcome.Interrupts {
+		if open.Kind != dialog.Request.Name() {
+			continue // an approver decides
+		}
+		var q dialog.Question
+		if err := json.Unmarshal(open.Data, &q); err != nil {
+			return state, fmt.Errorf("runs: question %s: %w", open.ID, err)
+		}
+		state.Open = append(state.Open, dialog.OpenQuestion{Interrupt: open.ID, Question: q})
+	}
+	return state, nil
+}
+
+func (r *Runs) completed(outcome fermata.Completed) (dialog.RunState, error) {
+	state := dialog.RunState{Ended: true, Output: outcome.Content}
+	var person handOver
+	if json.Unmarshal(outcome.Output, &person) == nil && person.Given != nil {
+		state.Answer = &dialog.Answer{Option: person.Given.Option, Text: person.Given.Text, Yes: person.Given.Yes, Fields: person.Given.Fields}
+	}
+	return state, nil
+}

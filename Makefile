@@ -80,7 +80,7 @@ test: need-go need-cc need-pg need-redis need-node need-chromium ## what CI runs
 	{ code=0; { $(PLAIN) go test -exec "env -u GOGC -u GOMEMLIMIT" -ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $(LONGEST) $$packages && \
 	CGO_ENABLED=0 go test -exec "env 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" -ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) ./bench/... && \
 	if [ -n "$(RACE)" ]; then FERMATA_TEST=fast CGO_ENABLED=1 go test $(RACE) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
-		-ldflags=-w -vet=off -short -timeout 20m -skip '$(NOTCHECKEDTESTS)' $(TESTFLAGS) $(CONCURRENT); fi; } || code=$$?; echo $$code >$$out.code; } | tee $$out; \
+		-ldflags=-w -vet=off -short -timeout 40m -skip '$(NOTCHECKEDTESTS)' $(TESTFLAGS) $(CONCURRENT); fi; } || code=$$?; echo $$code >$$out.code; } | tee $$out; \
 	echo "the slowest packages:"; $(SLOWEST) $$out | sort -rn | head -n 10; \
 	exit "$$(cat $$out.code)"
 

@@ -259,7 +259,8 @@ func TestHostile_TenThousandRandomRequests(t *testing.T) {
 	heap, goroutines := resources()
 	run(count)
 	for _, id := range []string{"chat", "create-request", "decide", "cancel-run", "get-run", "get-request", "list-runs", "list-requests", "list-answers", "run-events", "me"} {
-		if codes := answers[id]; !slices.ContainsFunc(codes, func(code int) bool { return code < 300 }) {
+		// a short run makes too few requests of each operation to expect a success
+		if codes := answers[id]; !testing.Short() && !slices.ContainsFunc(codes, func(code int) bool { return code < 300 }) {
 			t.Errorf("%s never succeeded: %d requests", id, len(codes))
 		}
 	}

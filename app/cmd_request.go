@@ -31,6 +31,8 @@ type requestCommands struct {
 	Decisions decisionsCommand `cmd:"" group:"people" help:"Report who decided what, as a table or CSV."`
 	Stats     statsCommand     `cmd:"" group:"people" help:"Report decision times, counts, approvers and rules."`
 
+	Webhooks webhooksCommands `cmd:"" group:"operators" help:"Subscribe URLs to events of requests, runs and effects."`
+
 	Policy policyCommands `cmd:"" group:"rules" help:"Test, explain and compare approval policies."`
 	Routes routesCommands `cmd:"" group:"rules" help:"Check and simulate notification routes."`
 }

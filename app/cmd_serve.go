@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/seal"
@@ -133,8 +134,13 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	if err != nil {
 		return err
 	}
+	hooks, err := webhook.New(c.Webhooks.Allow)
+	if err != nil {
+		return fmt.Errorf("webhooks.allow: %w", err)
+	}
 	r.Executor, err = executor.New(executor.Config{
-		Desk: sitting, Audit: auditing, Store: r.store, Sealer: file, Providers: providers, RequestTimeout: timeout, Retention: c.Runs.Retention, Workers: c.Runs.Workers,
+		Webhooks: hooks,
+		Desk:     sitting, Audit: auditing, Store: r.store, Sealer: file, Providers: providers, RequestTimeout: timeout, Retention: c.Runs.Retention, Workers: c.Runs.Workers,
 		Lease: c.Runs.Lease, SaveDelay: saveDelay, Wait: c.Runs.Wait, MaxAttempts: c.Runs.MaxAttempts, Log: log, Tracer: r.tracing.tracer(),
 	})
 	if err != nil {

@@ -52,6 +52,34 @@ Examples:
   fermata grants create int_… --for 8h --uses 10 --budget cost=5000
   fermata grants create int_… --for 8h --uses 10 --relax /path='{"op":"prefix","value":"s3://b/2026/"}'`,
 
+	"webhooks add": `The server posts each selected event to the URL, as a CloudEvent that is signed as a Standard Webhook. Failed events are sent again for three days;
+then the subscription is disabled. The URL must be https and public, unless webhooks.allow names its host. It needs an admin's key.
+
+Examples:
+
+  fermata webhooks add https://hooks.example.com/fermata --type 'request.*'
+  fermata webhooks add https://hooks.example.com/paid --type effect.ended --graph inproc:refund`,
+
+	"webhooks list": `Example:
+
+  fermata webhooks list`,
+
+	"webhooks remove": `Example:
+
+  fermata webhooks remove wh_…`,
+
+	"webhooks rotate": `For 24 hours messages have two signatures, so that the receiver can change its secret without losing events.
+
+Example:
+
+  fermata webhooks rotate wh_…`,
+
+	"webhooks test": `The command fails if the receiver does not accept the event.
+
+Example:
+
+  fermata webhooks test wh_…`,
+
 	"grants list": `Example:
 
   fermata grants list`,

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/admin"
 	"github.com/fermata-go/fermata/executor/internal/await"
@@ -30,6 +31,7 @@ import (
 	"github.com/fermata-go/fermata/executor/internal/storeclock"
 	"github.com/fermata-go/fermata/executor/internal/tracing"
 	"github.com/fermata-go/fermata/executor/internal/view"
+	"github.com/fermata-go/fermata/executor/internal/webhooks"
 	"github.com/fermata-go/fermata/executor/internal/worker"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/policy"
@@ -77,6 +79,8 @@ type Config struct {
 	Retention time.Duration
 	// Desk says how people decide.
 	Desk DeskConfig
+	// Webhooks, if set, sends events to the subscriptions of accounts.
+	Webhooks *webhook.Sender
 	// Audit says how the audit logs are maintained.
 	Audit AuditConfig
 	// Tracer, if set, gets spans of runs, with ids and names and never with the data of runs.
@@ -163,6 +167,7 @@ type Executor struct {
 	Policies
 	Maintenance
 	Channels
+	Webhooks
 
 	config     Config
 	store      *encrypted.Store
@@ -175,6 +180,7 @@ type Executor struct {
 	governor  *govern.Governor
 	requests  *requests.Service
 	outbox    *outbox.Sender
+	webhooks  *webhooks.Service
 	expiry    *expiry.Job
 	worker    *worker.Worker
 	decider   *decide.Decider
@@ -214,6 +220,9 @@ func New(config Config) (*Executor, error) {
 		RequestTimeout: config.RequestTimeout, Poll: config.Poll, Log: config.Log,
 	}, e.store, e.docs, e.governor, e.providers, e.background)
 	e.outbox = outbox.New(outbox.Config{Channels: config.Desk.Channels, Environment: config.Desk.Environment, BaseURL: config.Desk.BaseURL, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.background, e.stats)
+	e.webhooks = webhooks.New(webhooks.Config{
+		Sender: config.Webhooks, Environment: config.Desk.Environment, BaseURL: config.Desk.BaseURL, Poll: config.Poll, Log: config.Log, Card: e.outbox.Card,
+	}, e.store, e.docs, e.background)
 	e.worker = worker.New(worker.Config{
 		Owner: config.Owner, Lease: config.Lease, Poll: config.Poll, SaveDelay: config.SaveDelay, MaxAttempts: config.MaxAttempts, Log: config.Log,
 	}, worker.Deps{
@@ -229,6 +238,7 @@ func New(config Config) (*Executor, error) {
 	e.Reads = Reads{views: e.views, requests: e.requests, providers: e.providers, waiter: e.waiter}
 	e.Policies = Policies{governor: e.governor, requests: e.requests}
 	e.Channels = Channels{outbox: e.outbox}
+	e.Webhooks = Webhooks{webhooks: e.webhooks}
 	e.Maintenance = Maintenance{admin: e.admin, store: e.store}
 	return e, nil
 }
@@ -252,6 +262,9 @@ func (e *Executor) StartWorkers() {
 	e.background.Tasks.Go(e.keyLoop)
 	if len(e.config.Desk.Channels) > 0 {
 		e.background.Tasks.Go(e.outbox.OutboxLoop)
+	}
+	if e.config.Webhooks != nil {
+		e.background.Tasks.Go(e.webhooks.Loop)
 	}
 	if e.config.Retention > 0 {
 		e.background.Tasks.Go(e.admin.RetentionLoop)

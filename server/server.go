@@ -132,6 +132,7 @@ func New(config Config) (*Server, error) {
 	s.registerMembers()
 	s.registerPasskeys()
 	s.registerDeliveries()
+	s.registerWebhooks()
 	if s.sessions != nil {
 		s.sessions.Register(mux.HandleFunc)
 	}

@@ -70,7 +70,7 @@ var payPeople = authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, 
 })
 
 // openPaySite is a server with two graphs that ask to pay, one for all people to see.
-func openPaySite(t *testing.T, s store.Store) *site {
+func openPaySite(t *testing.T, s store.Store, changes ...func(*executor.Config)) *site {
 	t.Helper()
 	set, err := policy.Load("policy.yaml", []byte(payRules), policy.Options{})
 	if err != nil {
@@ -89,6 +89,9 @@ func openPaySite(t *testing.T, s store.Store) *site {
 	return openWith(t, func(c *server.Config) { c.Auth = payPeople }, func(c *executor.Config) {
 		c.Store = s
 		c.Desk = executor.DeskConfig{Policy: set, Directory: desk.StaticDirectory{"group:finance": {"fay"}, "group:hr": {"hugo"}}}
+		for _, change := range changes {
+			change(c)
+		}
 	}, single(t, "pay", asks("pay")), single(t, "buy", asks("buy")))
 }
 

@@ -983,6 +983,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the subscriptions to events */
+        get: operations["list-webhooks"];
+        put?: never;
+        /**
+         * Subscribe a URL to events
+         * @description Events are CloudEvents 1.0, signed as Standard Webhooks. The secret is shown once.
+         */
+        post: operations["create-webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a subscription */
+        get: operations["get-webhook"];
+        /**
+         * Change a subscription, and enable it
+         * @description A disabled subscription is enabled again, and gets the events that it missed.
+         */
+        put: operations["change-webhook"];
+        post?: never;
+        /** Delete a subscription */
+        delete: operations["delete-webhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a new secret
+         * @description For 24 hours messages have the signatures of the new and of the old secret. The new secret is shown once.
+         */
+        post: operations["rotate-webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a test event */
+        post: operations["test-webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1676,6 +1756,15 @@ export interface components {
             /** @description The cursor of the previous page; omitted on the first page. */
             previous?: string;
         };
+        PageWebhook: {
+            items: components["schemas"]["Webhook"][] | null;
+            /** @description The cursor of the next page; omitted on the last page. */
+            next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
+        };
         Passkey: {
             /** Format: date-time */
             createdAt: string;
@@ -2062,6 +2151,18 @@ export interface components {
             /** @description The search, as for list-requests. */
             query: string;
         };
+        SaveWebhook: {
+            /** @description Names of environments. */
+            environments?: string[] | null;
+            /** @description Ids of graphs. */
+            graphs?: string[] | null;
+            /** @description Kinds of requests. With kinds, events of runs are not sent. */
+            kinds?: string[] | null;
+            /** @description Event types, such as request.decided, or groups such as request.*. */
+            types?: string[] | null;
+            /** @description Where events are sent. It must be https and public, unless the server allows the host. */
+            url: string;
+        };
         SavedView: {
             id: string;
             /** @description The name, unique among the caller's views. */
@@ -2132,6 +2233,61 @@ export interface components {
             unviewed: number;
             /** Format: int64 */
             votes: number;
+        };
+        Webhook: {
+            /** @description Why the last attempt failed. */
+            code?: string;
+            /** Format: date-time */
+            createdAt: string;
+            createdBy: string;
+            /** @description Why no more events are sent. Saving the webhook again enables it. */
+            disabled?: string;
+            /** @description Names of environments. */
+            environments?: string[] | null;
+            /**
+             * Format: date-time
+             * @description When the first of these attempts failed.
+             */
+            failingAt?: string;
+            /**
+             * Format: int64
+             * @description Failed attempts since then.
+             */
+            failures: number;
+            /** @description Ids of graphs. */
+            graphs?: string[] | null;
+            id: string;
+            /** @description Kinds of requests. With kinds, events of runs are not sent. */
+            kinds?: string[] | null;
+            /**
+             * Format: date-time
+             * @description When the next attempt is made.
+             */
+            nextAt?: string;
+            /**
+             * Format: int64
+             * @description The number of secrets that sign: 2 for a day after a rotation.
+             */
+            secrets: number;
+            /**
+             * Format: date-time
+             * @description When the last message was accepted.
+             */
+            sentAt?: string;
+            /** @description Event types, such as request.decided, or groups such as request.*. */
+            types?: string[] | null;
+            /** @description Where events are sent. It must be https and public, unless the server allows the host. */
+            url: string;
+        };
+        WebhookSecret: {
+            /** @description Verifies the signatures of messages, as the Standard Webhooks specification describes. */
+            secret: string;
+            webhook: components["schemas"]["Webhook"];
+        };
+        WebhookTest: {
+            accepted: boolean;
+            /** @description Why it was not accepted. */
+            code?: string;
         };
     };
     responses: never;
@@ -4130,6 +4286,225 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageWebhook"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "create-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaveWebhook"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookSecret"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "change-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaveWebhook"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "delete-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "rotate-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookSecret"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "test-webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookTest"];
+                };
             };
             /** @description Error */
             default: {

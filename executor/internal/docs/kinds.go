@@ -32,6 +32,9 @@ const JobKind store.DocumentKind = "chore"
 // AgentRateKind counts the requests that an agent created in the last hour. Its id is the agent.
 const AgentRateKind store.DocumentKind = "agent-rate"
 
+// WebhookKind is a subscription to events. Its id is that of the subscription.
+const WebhookKind store.DocumentKind = "webhook"
+
 // SavedViewsKind has the saved searches of a person. Its id is the person.
 const SavedViewsKind store.DocumentKind = "views"
 

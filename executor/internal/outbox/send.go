@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/store"
 )
 
 // sendResult is what became of an attempt.
@@ -99,12 +100,31 @@ func (o *Sender) callChannel(ctx context.Context, through channel.Channel, m cha
 
 // card makes the card of a request. An unreadable request has a card that says so.
 func (o *Sender) card(d *claimed, request *docs.Request) (channel.Card, error) {
-	id := d.body.Notice.Request
-	unreadable := channel.Card{Request: id, Title: "Request cannot be read", Sentence: "A request cannot be read by this server.", Link: channel.RequestURL(o.config.BaseURL, id), At: d.storeNow()}
+	return o.cardOf(o.background.Ctx, d.document.Account, d.body.Notice.Request, request, d.storeNow())
+}
+
+// Card returns the card of a request, or store.ErrNotFound.
+func (o *Sender) Card(ctx context.Context, account, id string) (channel.Card, error) {
+	now, err := o.store.Now(ctx)
+	if err != nil {
+		return channel.Card{}, err
+	}
+	request, unreadable := o.docs.Request(ctx, account, id)
+	if request == nil && unreadable == nil {
+		return channel.Card{}, store.ErrNotFound
+	}
+	if unreadable != nil {
+		request = nil
+	}
+	return o.cardOf(ctx, account, id, request, now)
+}
+
+func (o *Sender) cardOf(ctx context.Context, account, id string, request *docs.Request, now time.Time) (channel.Card, error) {
+	unreadable := channel.Card{Request: id, Title: "Request cannot be read", Sentence: "A request cannot be read by this server.", Link: channel.RequestURL(o.config.BaseURL, id), At: now}
 	if request == nil {
 		return unreadable, nil
 	}
-	asked, err := o.store.InboxItem(o.background.Ctx, d.document.Account, id)
+	asked, err := o.store.InboxItem(ctx, account, id)
 	if err != nil && !docs.IsNotFound(err) {
 		return channel.Card{}, err
 	}
@@ -115,7 +135,7 @@ func (o *Sender) card(d *claimed, request *docs.Request) (channel.Card, error) {
 		}
 	}
 	return channel.NewCard(channel.Source{
-		Request: request.Request, Data: data, Agent: asked.Graph, Environment: o.config.Environment, BaseURL: o.config.BaseURL, Now: d.storeNow(),
+		Request: request.Request, Data: data, Agent: asked.Graph, Environment: o.config.Environment, BaseURL: o.config.BaseURL, Now: now,
 	}), nil
 }
 

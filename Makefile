@@ -1,9 +1,5 @@
 .POSIX:
-<<<<<<< HEAD
-.PHONY: help demo demo-terminal check test lint bench fuzz soak mutate cover deadcode tidy screenshots clean need-go need-cc need-pg need-redis need-node need-python need-langgraph need-oidc need-chromium
-=======
-.PHONY: help demo demo-terminal check test lint bench fuzz soak mutate cover deadcode tidy screenshots clean need-go need-cc need-pg need-redis need-node need-langgraph need-langgraph-server need-oidc need-chromium
->>>>>>> f1864e78 (provider/langgraph: run agents of a LangGraph server)
+.PHONY: help demo demo-terminal check test lint bench fuzz soak mutate cover deadcode tidy screenshots clean need-go need-cc need-pg need-redis need-node need-python need-langgraph need-langgraph-server need-claude need-oidc need-chromium
 
 # Empty to test without the race detector, which needs a C compiler. SQLite, which is C that was translated to Go, is left out: it keeps its memory
 # where the detector does not look, and watching it takes two thirds of the time of all tests.
@@ -66,13 +62,8 @@ demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
 # What comes from npm takes some minutes the first time; the linters run in that time. It is make and not the variable for it: with that in a line, make -n
 # would run all of it. Vetted by lint, with everything that go test would look at, and more; lint and tests are compiled in the same way, so that
 # this happens once. What is tested gets the memory settings of those who run it.
-<<<<<<< HEAD
 test: need-go need-cc need-pg need-redis need-node need-python need-chromium ## what CI runs: lint, every test of every module, and again with the race detector where goroutines share data
-	@make -s need-langgraph need-oidc & peers=$$!; \
-=======
-test: need-go need-cc need-pg need-redis need-node need-chromium ## what CI runs: lint, every test of every module, and again with the race detector where goroutines share data
-	@make -s need-langgraph need-langgraph-server need-oidc & peers=$$!; \
->>>>>>> f1864e78 (provider/langgraph: run agents of a LangGraph server)
+	@make -s need-langgraph need-langgraph-server need-claude need-oidc & peers=$$!; \
 	make -s lint || { kill $$peers; exit 1; }; \
 	wait $$peers || exit 1; \
 	out=$$(mktemp) && trap 'rm -f "$$out" "$$out.code"' EXIT || exit 1; \
@@ -114,7 +105,7 @@ fuzz: need-go ## fuzz each target for FUZZTIME (20s)
 	done
 
 # Only a test binary that links rapid, directly or through a suite, knows its flag.
-soak: need-go need-pg need-redis ## property and crash tests for hours, with SOAKCHECKS (5000) cases per property
+soak: need-go need-pg need-redis need-claude ## property and crash tests for hours, with SOAKCHECKS (5000) cases per property
 	@rapid=$$(go list -test -f '{{$$pkg := .ImportPath}}{{range .Deps}}{{if eq . "pgregory.net/rapid"}}{{$$pkg}}{{"\n"}}{{end}}{{end}}' ./... | \
 		sed -n 's/\.test$$//p'); \
 	others=$$(go list ./... | grep -vxF "$$rapid"); \
@@ -217,6 +208,13 @@ need-langgraph-server: need-node
 	@cd provider/langgraph/testdata/peer || exit 1; \
 	if [ -e node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then exit 0; fi; \
 	echo "installing LangGraph's server for the tests of provider/langgraph"; \
+	npm ci --ignore-scripts --no-audit --no-fund
+
+# provider/claude drives the CLI. It is one executable of 350 MB, without dependencies.
+need-claude: need-node
+	@cd provider/claude/claudetest/cli || exit 1; \
+	if [ -e node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then exit 0; fi; \
+	echo "installing the Claude CLI for the tests of provider/claude"; \
 	npm ci --ignore-scripts --no-audit --no-fund
 
 # People sign in to the tests of internal/oidcinterop with node-oidc-provider.

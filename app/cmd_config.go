@@ -72,7 +72,7 @@ func (p *program) tryStart(ctx context.Context, c *config.Config) error {
 	}
 	_, noCertificate := certificate(c.Listen.TLS, slog.New(slog.DiscardHandler))
 	var wrong []config.Mistake
-	for _, err := range []error{noKey, noProviders, noChannels, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir)} {
+	for _, err := range []error{noKey, noProviders, noChannels, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir), tryClaude(ctx, c.Providers.Claude)} {
 		if err != nil {
 			// the text begins with the key
 			wrong = append(wrong, config.Mistake{Message: err.Error()})

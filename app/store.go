@@ -236,6 +236,13 @@ func (p *program) providers(c *config.Config) ([]provider.Provider, error) {
 	if peer != nil {
 		all = append(all, peer)
 	}
+	agents, err := claudeProvider(c.Providers.Claude)
+	if err != nil {
+		return nil, err
+	}
+	if agents != nil {
+		all = append(all, agents)
+	}
 	return append(all, p.others...), nil
 }
 

@@ -27,7 +27,7 @@ type Config struct {
 	Audit     Audit     `key:"audit" help:"Signing and checking of the audit logs of all accounts. One replica at a time does it. See docs/audit.md."`
 	Limits    Limits    `key:"limits" help:"Limits for callers."`
 	Webhooks  Webhooks  `key:"webhooks" help:"Webhooks that deliver answers to external agents."`
-	Providers Providers `key:"providers" help:"Agents on other servers. See docs/providers.md."`
+	Providers Providers `key:"providers" help:"Agents that other programs run. See docs/providers.md."`
 	Metrics   Metrics   `key:"metrics" help:"Prometheus metrics."`
 	Tracing   Tracing   `key:"tracing" help:"OpenTelemetry traces of runs and requests. They contain no run data."`
 	Log       Log       `key:"log" help:"Logging to standard error. The log contains no run data and no secrets."`
@@ -188,9 +188,10 @@ type Webhooks struct {
 	Allow       []string `key:"allow" help:"Hosts and prefixes (10.1.0.0/16) that webhooks may call although they are not public."`
 }
 
-// Providers configures agents on other servers.
+// Providers configures agents that other programs run.
 type Providers struct {
 	LangGraph LangGraph `key:"langgraph" help:"A LangGraph server. Its assistants are the graphs langgraph:NAME."`
+	Claude    Claude    `key:"claude" help:"Agents of the Claude CLI, which the operator installs from npm."`
 }
 
 // LangGraph configures a LangGraph server.
@@ -227,17 +228,18 @@ type Log struct {
 // Default returns the default configuration.
 func Default() *Config {
 	return &Config{
-		Listen:   Listen{Addr: "127.0.0.1:8080", ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainTimeout: 20 * time.Second},
-		Store:    Store{URL: "sqlite:fermata.db", Migrate: true, Schema: "fermata", MaxConns: 10, Timeout: 30 * time.Second, LockTimeout: 2 * time.Second},
-		Auth:     Auth{Session: Session{Lifetime: 8 * time.Hour, IdleTimeout: 30 * time.Minute}, OIDC: OIDC{GroupsClaim: "groups", PrincipalClaim: "sub"}},
-		Runs:     Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, SaveDelay: 25 * time.Millisecond, Wait: 5 * time.Second, MaxAttempts: 25},
-		Desk:     Desk{KeepRulings: true},
-		Channels: Channels{Email: Email{Security: "starttls", LinkLifetime: 24 * time.Hour}},
-		Audit:    Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour, ReceiptAfter: 24 * time.Hour}},
-		Limits:   Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, IdleConns: 5000, OpenRequests: 10000, ActiveRuns: 1000, BodyTimeout: 15 * time.Second, WriteTimeout: 10 * time.Second, Heartbeat: 15 * time.Second, AuthRecheck: time.Minute},
-		Metrics:  Metrics{Addr: "127.0.0.1:9464"},
-		Tracing:  Tracing{Sample: 1, Service: "fermata"},
-		Log:      Log{Format: "text", Level: "info"},
+		Listen:    Listen{Addr: "127.0.0.1:8080", ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainTimeout: 20 * time.Second},
+		Store:     Store{URL: "sqlite:fermata.db", Migrate: true, Schema: "fermata", MaxConns: 10, Timeout: 30 * time.Second, LockTimeout: 2 * time.Second},
+		Auth:      Auth{Session: Session{Lifetime: 8 * time.Hour, IdleTimeout: 30 * time.Minute}, OIDC: OIDC{GroupsClaim: "groups", PrincipalClaim: "sub"}},
+		Runs:      Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, SaveDelay: 25 * time.Millisecond, Wait: 5 * time.Second, MaxAttempts: 25},
+		Desk:      Desk{KeepRulings: true},
+		Channels:  Channels{Email: Email{Security: "starttls", LinkLifetime: 24 * time.Hour}},
+		Audit:     Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour, ReceiptAfter: 24 * time.Hour}},
+		Limits:    Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, IdleConns: 5000, OpenRequests: 10000, ActiveRuns: 1000, BodyTimeout: 15 * time.Second, WriteTimeout: 10 * time.Second, Heartbeat: 15 * time.Second, AuthRecheck: time.Minute},
+		Providers: Providers{Claude: Claude{Command: "claude", Processes: 4}},
+		Metrics:   Metrics{Addr: "127.0.0.1:9464"},
+		Tracing:   Tracing{Sample: 1, Service: "fermata"},
+		Log:       Log{Format: "text", Level: "info"},
 	}
 }
 

@@ -52,6 +52,7 @@ func TestExample_HasEveryKeyWithItsDefaultAndLoads(t *testing.T) {
 	c.Channels.PagerDuty.RoutingKeyFiles, c.Channels.Alertmanager.Labels, c.Channels.Teams.WebhookFiles = nil, nil, nil
 	c.Providers.LangGraph.Assistants = nil
 	c.Webhooks.Secrets, c.Webhooks.Allow, c.Auth.OIDC.Scopes, c.Auth.OIDC.Roles, c.Auth.OIDC.ACR, c.Tracing.Headers, c.Channels.Slack.Approvers = nil, nil, nil, nil, nil, nil, nil
+	c.Providers.Claude.Env = nil
 	if !reflect.DeepEqual(c, Default()) {
 		t.Errorf("the example has\n%+v, the defaults are\n%+v", c, Default())
 	}
@@ -99,6 +100,7 @@ func TestFile_MistakesHaveLineNumbers(t *testing.T) {
 		"assistant without server": {"providers:\n  langgraph:\n    assistants: [a]\n", "fermata.yaml:3: providers.langgraph.assistants: url is missing"},
 		"address with a password":  {"providers: {langgraph: {url: \"http://u:pw@host\"}}\n", "fermata.yaml:1: providers.langgraph.url: it is not an http or https URL without a query and a user"},
 		"assistant without name":   {"providers: {langgraph: {url: \"http://host\", assistants: [=x]}}\n", "fermata.yaml:1: providers.langgraph.assistants: \"=x\" is not NAME or NAME=ID"},
+		"variable without a value": {"providers:\n  claude:\n    env: [NAME]\n", "fermata.yaml:3: providers.claude.env: a variable must be NAME=value"},
 		"misspelt":                 {"limits:\n  brust: 3\n", "fermata.yaml:2: limits.brust: unknown key; did you mean limits.burst?"},
 		"misspelt section":         {"\n\nlistn:\n  addr: :80\n", "fermata.yaml:3: listn: unknown key; did you mean listen?"},
 		"in the wrong place":       {"retention: 30d\n", "fermata.yaml:1: retention: unknown key; did you mean runs.retention?"},

@@ -228,6 +228,7 @@ func (c *Config) check(wrong *mistakes) {
 		}
 	}
 	c.checkLangGraph(bad)
+	c.Providers.Claude.check(bad)
 	for _, secret := range c.Webhooks.Secrets {
 		if _, text := secret.Webhook(); !strings.HasPrefix(text, "whsec_") {
 			bad("webhooks.secrets", "a secret must begin with whsec_")

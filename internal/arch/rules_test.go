@@ -207,6 +207,7 @@ var testSupports = []testSupport{
 	{"audit/audittest", "the audit log conformance suite, called from the tests of each log"},
 	{"channel/channeltest", "the channel conformance suite, called from its own tests with every channel"},
 	{"provider/providertest", "the provider conformance suite, called from the tests of each provider"},
+	{"provider/claude/claudetest", "finds the CLI, and a model that fails the test for invalid calls"},
 	{"web/internal/webtest", "a server with the pages, and browsers of its users"},
 	{"examples/console/consoletest", "runs the agent examples as real processes; only their tests call it"},
 }

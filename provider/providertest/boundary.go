@@ -86,7 +86,7 @@ func testGoroutines(t *testing.T, s Subject) {
 	first.decide(s.Review.Approve, q)
 	first.completes()
 	before := runtime.NumGoroutine()
-	for n := range 20 {
+	for n := range s.runs(20) {
 		d := *first
 		d.id, d.key, d.ref, d.answers = fmt.Sprint("run_", n+2), fmt.Sprint("demo-", n+2), "", nil
 		d.create()

@@ -3,6 +3,7 @@ package providertest
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/fermata-go/fermata"
@@ -24,6 +25,10 @@ const maxCalls = 500
 // checks how it ends.
 func (p scenario) runWithCrashes(t *testing.T, s Subject, check func(*driver, provider.Outcome)) {
 	t.Helper()
+	if s.sampled() {
+		p.runWithSomeCrashes(t, s, check)
+		return
+	}
 	for stage := range len(p.actions) + 1 {
 		for _, kind := range []struct{ late, once bool }{{}, {late: true}, {once: true}} {
 			for at := range maxCalls {
@@ -34,6 +39,23 @@ func (p scenario) runWithCrashes(t *testing.T, s Subject, check func(*driver, pr
 				}
 			}
 		}
+	}
+}
+
+// sampledCalls is how many store calls of an execution the sample covers.
+const sampledCalls = 5
+
+// runWithSomeCrashes repeats a scenario twice, with an outage at a random call of a random
+// execution.
+func (p scenario) runWithSomeCrashes(t *testing.T, s Subject, check func(*driver, provider.Outcome)) {
+	t.Helper()
+	for _, stage := range rand.Perm(len(p.actions) + 1)[:2] {
+		f := &faults{at: rand.IntN(sampledCalls)}
+		f.late, f.once = rand.IntN(3) == 0, rand.IntN(3) == 0
+		t.Run(fmt.Sprintf("execution %d, %s", stage+1, f), func(t *testing.T) {
+			t.Parallel()
+			p.runWithCrash(t, s, stage, f, check)
+		})
 	}
 }
 

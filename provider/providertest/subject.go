@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"os"
 	"sync"
 	"testing"
 
@@ -17,6 +18,10 @@ type Subject struct {
 	New func(t *testing.T, world *World) provider.Provider
 	// Store creates an empty store.
 	Store func(t *testing.T) store.Store
+
+	// Slow reports that an execution takes seconds. The tests of crashes then take a random sample
+	// of the store calls, and others have fewer runs, except in the soak.
+	Slow bool
 
 	// The graphs, if they differ from the package documentation.
 	Review Review
@@ -63,6 +68,17 @@ const (
 	workRight   = "right"
 	workDrop    = "drop"
 )
+
+// sampled reports whether the tests use a sample.
+func (s Subject) sampled() bool { return s.Slow && os.Getenv("FERMATA_SOAK") == "" }
+
+// runs returns the number of runs in tests with many of them.
+func (s Subject) runs(many int) int {
+	if s.sampled() {
+		return 3
+	}
+	return many
+}
 
 func (s Subject) complete() Subject {
 	s.Review.Graph = cmp.Or(s.Review.Graph, "content-review")

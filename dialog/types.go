@@ -203,6 +203,7 @@ const (
 	ByDeadline   Method = "deadline"
 	ByDefault    Method = "default"
 	ByCorrection Method = "correction"
+	ByPolicy     Method = "policy" // the policy allows the action without a question
 )
 
 // Answer is the answer to a question, as the asking agent gets it.

@@ -254,6 +254,10 @@ func TestEraseAccount_LeavesNothingOfItsConversations(t *testing.T) {
 	if n := documents(); n != 4 {
 		t.Fatalf("%d documents before", n)
 	}
+	var exported strings.Builder
+	if _, err := w.executor.ExportAccount(t.Context(), account, &exported); err != nil || !strings.Contains(exported.String(), "Anna Weber") {
+		t.Errorf("the export has no conversation: %v", err)
+	}
 	if _, err := w.executor.EraseAccount(t.Context(), account); err != nil {
 		t.Fatal(err)
 	}

@@ -40,9 +40,9 @@ type exportedDocument struct {
 }
 
 // ExportAccount writes everything that is known of an account as JSON in the clear: one line for
-// each run, and then lines with the grants and counters of the account, if it has any. It returns
-// how many runs there were. What cannot be opened is left out, and named in its line; after
-// everything else was written, ErrUnreadable says that there was something.
+// each run, and then lines with the grants, counters and conversations of the account, if it has
+// any. It returns how many runs there were. What cannot be opened is left out, and named in its
+// line; after everything else was written, ErrUnreadable says that there was something.
 func (ad *Admin) ExportAccount(ctx context.Context, account string, w io.Writer) (int, error) {
 	out := json.NewEncoder(w)
 	count := 0
@@ -65,7 +65,7 @@ func (ad *Admin) ExportAccount(ctx context.Context, account string, w io.Writer)
 			unread = fmt.Errorf("%w: a part of %s, and perhaps of others: their lines say which", errs.ErrUnreadable, run.ID)
 		}
 	}
-	for _, kind := range []store.DocumentKind{docs.GrantKind, docs.CounterKind} {
+	for _, kind := range append([]store.DocumentKind{docs.GrantKind, docs.CounterKind}, docs.ConversationKinds...) {
 		err := ad.writeExportedDocuments(ctx, account, kind, out)
 		if err != nil && !errors.Is(err, errs.ErrUnreadable) {
 			return count, err // and not as if everything else was written

@@ -1,0 +1,38 @@
+package dialog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/fermata-go/fermata"
+)
+
+// Confirm asks the end user to confirm an action, if the policy requires it. The policy gets the
+// action and its arguments. If it allows the action, Confirm returns a yes without a question; if
+// it denies it, a [*fermata.RejectedError]. Otherwise Confirm is [Ask]: the question names the rule,
+// and its reason answers "why?".
+//
+// Confirm does not perform the action. Use fermata.Effect for one that must not happen twice.
+func Confirm(ctx context.Context, policy fermata.Policy, action string, args any, q Question) (Answer, error) {
+	data, err := json.Marshal(args)
+	if err != nil {
+		return Answer{}, fmt.Errorf("dialog: arguments of %s: %w", action, err)
+	}
+	ruling, err := policy.Decide(ctx, fermata.ActionRequest{Action: action, Args: data})
+	if err != nil {
+		return Answer{}, fmt.Errorf("%w: %s: %w", fermata.ErrPolicy, action, err)
+	}
+	switch ruling.Verdict {
+	case fermata.Allow:
+		return Answer{Yes: true, Method: ByPolicy}, nil
+	case fermata.Deny:
+		return Answer{}, &fermata.RejectedError{Action: action, Reason: ruling.Reason, By: ruling.Rule}
+	case fermata.AskPerson:
+	}
+	q.Kind, q.Rule = Confirmation, ruling.Rule
+	if q.Why == "" {
+		q.Why = ruling.Reason
+	}
+	return Ask(ctx, q)
+}

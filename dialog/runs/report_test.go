@@ -1,0 +1,99 @@
+package runs_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/policy"
+)
+
+func TestReport_CountsQuestionsPerAgentAndWording(t *testing.T) {
+	w := newWorld(t, openStore(t, "memory"))
+	w.say("c", dialog.Message{Text: "hello"})
+	w.say("c", dialog.Message{Text: "mail anna"})
+	w.say("c", dialog.Message{Text: "blue"})
+	w.say("c", dialog.Message{Text: "legal"})
+	w.say("c", dialog.Message{Question: "q1", Choice: "anna-s"}) // corrects it
+	w.say("c", dialog.Message{Text: "mail anna"})
+	w.say("c", dialog.Message{Text: "cancel"})
+	report, err := w.handler.Report(t.Context(), account)
+	if err != nil || report.Conversations != 1 || report.Runs != 3 || report.RunsWithQuestions != 2 || len(report.Rows) != 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	row := report.Rows[0]
+	row.Template = ""
+	want := dialog.Row{Agent: "assistant", Questions: 2, Answered: 1, Escaped: 1, ReAsks: 1, Unclear: 1, Corrections: 1, Waited: 2 * time.Minute}
+	if row != want {
+		t.Errorf("%+v, want %+v", row, want)
+	}
+}
+
+type transfer struct {
+	Cents int    `json:"cents"`
+	Done  string `json:"done,omitempty"`
+}
+
+// Thresholds for transfers are rules of a policy file.
+func TestConfirm_PolicyFileDecidesWhichActionsNeedAConfirmation(t *testing.T) {
+	set, err := policy.Load("policy.yaml", []byte(`
+default: ask
+defaults: {ask: {groups: [{from: ["group:users"]}], deadline: 24h}}
+rules:
+- id: small
+  when: req.tool == "transfer" && args.cents <= 5000
+  then: allow
+- id: large
+  when: req.tool == "transfer" && args.cents > 5000 && args.cents < 10000000
+  then: ask
+  reason: more than 50 €
+- id: huge
+  when: req.tool == "transfer" && args.cents >= 10000000
+  then: deny
+  reason: over the limit
+`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := fermata.PolicyFunc(func(ctx context.Context, action fermata.ActionRequest) (fermata.Ruling, error) {
+		decision, err := set.DecideContext(ctx, policy.InputOf(action))
+		return decision.Ruling(), err
+	})
+	g := graph.New[transfer]("transfer")
+	g.Node("pay", func(ctx context.Context, s transfer) (transfer, error) {
+		answer, err := dialog.Confirm(ctx, rules, "transfer", s, dialog.Question{Text: "Transfer it?", Risk: dialog.RiskHigh})
+		if err != nil {
+			return s, err
+		}
+		if s.Done = "no"; answer.Yes {
+			s.Done = "by " + string(answer.Method)
+		}
+		return s, nil
+	})
+	g.Edge(graph.Start, "pay")
+	g.Edge("pay", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := flow.Run(t.Context(), transfer{Cents: 100}); err != nil || s.Done != "by policy" {
+		t.Errorf("a small transfer: %+v, %v", s, err)
+	}
+	_, err = flow.Run(t.Context(), transfer{Cents: 9000})
+	info, waits := fermata.ExtractInterruptInfo(err)
+	if !waits {
+		t.Fatalf("a large transfer: %v", err)
+	}
+	q, err := dialog.Request.Question(info.Interrupts[0])
+	if err != nil || q.Rule != "large" || q.Why != "more than 50 €" || q.Kind != dialog.Confirmation {
+		t.Errorf("%+v, %v", q, err)
+	}
+	_, err = flow.Run(t.Context(), transfer{Cents: 10_000_000})
+	if rejected, ok := errors.AsType[*fermata.RejectedError](err); !ok || rejected.Reason != "over the limit" {
+		t.Errorf("a huge transfer: %v", err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 func TestReport_CountsQuestionsPerAgentAndWording(t *testing.T) {
@@ -83,7 +84,7 @@ rules:
 	if s, err := flow.Run(t.Context(), transfer{Cents: 100}); err != nil || s.Done != "by policy" {
 		t.Errorf("a small transfer: %+v, %v", s, err)
 	}
-	_, err = flow.Run(t.Context(), transfer{Cents: 9000})
+	_, err = flow.Run(t.Context(), transfer{Cents: 9000}, graph.WithStore(memory.New()))
 	info, waits := fermata.ExtractInterruptInfo(err)
 	if !waits {
 		t.Fatalf("a large transfer: %v", err)

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/anthropic"
+	"github.com/fermata-go/fermata/agent/openai"
+	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/examples/console/target"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/tool"
+)
+
+// contacts is the address book. Two people are called Anna.
+var contacts = []contact{
+	{"anna-m", "Anna Meier", "legal", "anna.meier@example.com"},
+	{"anna-s", "Anna Schmidt", "sales", "anna.schmidt@example.com"},
+	{"tom", "Tom Becker", "supplier", "tom@becker.example"},
+}
+
+type contact struct{ ID, Name, Team, Address string }
+
+//go:embed policy.yaml
+var policyFile []byte
+
+func newAssistant(dir string, model agent.Model) (agent.Agent, error) {
+	set, err := policy.Load("policy.yaml", policyFile, policy.Options{})
+	if err != nil {
+		return nil, err
+	}
+	a := &assistant{mails: target.Open(dir, "mails"), appointments: target.Open(dir, "appointments")}
+	a.rules = fermata.PolicyFunc(func(ctx context.Context, action fermata.ActionRequest) (fermata.Ruling, error) {
+		input := policy.InputOf(action)
+		input.At = time.Now()
+		decision, err := set.DecideContext(ctx, input)
+		return decision.Ruling(), err
+	})
+	return agent.NewChat(agent.Chat{
+		Name:        "assistant",
+		Instruction: "You write mails and make appointments for the user. Call the tools with what the user said, and with nothing that you made up: the tools ask the user for the rest. Names of people stay as the user wrote them. Then say in one sentence what was done.",
+		Model:       model,
+		Tools: []*tool.Tool{
+			tool.New("send_mail", "Sends a mail to a contact.", a.sendMail),
+			tool.New("add_event", "Adds an appointment with a contact to the calendar.", a.addEvent),
+		},
+	})
+}
+
+type assistant struct {
+	mails, appointments *target.Log
+	rules               fermata.Policy
+}
+
+// Mail is the argument of send_mail.
+type Mail struct {
+	To      string `json:"to" jsonschema:"the name, as the user wrote it"`
+	Address string `json:"address,omitempty" jsonschema:"leave it out"`
+	Subject string `json:"subject,omitempty" jsonschema:"if the user said it"`
+}
+
+// sendMail asks for whom and about what at the same time, then for the confirmation.
+func (a *assistant) sendMail(ctx context.Context, mail Mail) (string, error) {
+	who, stop, err := resolve(ctx, mail.To, "send_mail")
+	subject, subjectErr := a.subject(ctx, mail.Subject)
+	if err := errors.Join(err, subjectErr); err != nil {
+		return "", err // both questions are open
+	}
+	if stop || subject == "" {
+		return "Nothing was sent.", nil
+	}
+	mail.To, mail.Address, mail.Subject = who.Name, who.Address, subject
+	answer, err := dialog.Confirm(ctx, a.rules, "send_mail", mail, dialog.Question{
+		Text: fmt.Sprintf("Send a mail about “%s” to %s (%s)?", subject, who.Name, who.Address), Risk: dialog.RiskLow, Agent: "assistant", Node: "send_mail",
+	})
+	if err != nil {
+		return "", err
+	}
+	if !answer.Yes {
+		return "Nothing was sent.", nil
+	}
+	if err := once(ctx, a.mails, mail); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("The mail about “%s” is on its way to %s.", subject, who.Name), nil
+}
+
+func (a *assistant) subject(ctx context.Context, given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	answer, err := dialog.Ask(ctx, dialog.Question{Kind: dialog.Clarification, Text: "What is the mail about?", Agent: "assistant", Node: "send_mail", Why: "It becomes the subject of the mail."})
+	return answer.Text, err
+}
+
+// Event is the argument of add_event.
+type Event struct {
+	With string `json:"with" jsonschema:"the name, as the user wrote it"`
+	Day  string `json:"day,omitempty" jsonschema:"as 2027-05-31, if the user said it"`
+}
+
+func (a *assistant) addEvent(ctx context.Context, event Event) (string, error) {
+	who, stop, err := resolve(ctx, event.With, "add_event")
+	if err != nil || stop {
+		return "Nothing was added.", err
+	}
+	if event.Day == "" {
+		answer, err := dialog.Ask(ctx, dialog.Question{
+			Kind: dialog.Form, Text: "When do you meet?", Agent: "assistant", Node: "add_event",
+			Fields: []dialog.Field{{Name: "day", Label: "Day, as 2027-05-31", Type: dialog.DateField}},
+		})
+		if err != nil {
+			return "", err
+		}
+		if event.Day = answer.Fields["day"]; event.Day == "" {
+			return "Nothing was added.", nil
+		}
+	}
+	event.With = who.Name
+	if err := once(ctx, a.appointments, event); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("In your calendar: %s, %s.", who.Name, event.Day), nil
+}
+
+// resolve returns the contact with a name. It asks if there are several. stop means that the user
+// abandoned the task.
+func resolve(ctx context.Context, name, node string) (who contact, stop bool, err error) {
+	var found []contact
+	var options []dialog.Option
+	for _, c := range contacts {
+		if strings.Contains(strings.ToLower(c.Name), strings.ToLower(name)) {
+			found = append(found, c)
+			options = append(options, dialog.Option{ID: c.ID, Label: c.Name, Facts: map[string]string{"team": c.Team}})
+		}
+	}
+	switch len(found) {
+	case 0:
+		return who, false, tool.Errorf("There is no contact called %q.", name)
+	case 1:
+		return found[0], false, nil
+	}
+	answer, err := dialog.Ask(ctx, dialog.Question{
+		Kind: dialog.Disambiguation, Text: fmt.Sprintf("Which %s do you mean?", name), Options: options, AllowOther: true,
+		Why: "There are several people with this name.", Agent: "assistant", Node: node,
+		Facts: []dialog.Fact{{Name: "last contact", Value: node}},
+	})
+	if err != nil || answer.Option == "" {
+		return who, true, err
+	}
+	for _, c := range found {
+		if c.ID == answer.Option {
+			return c, false, nil
+		}
+	}
+	// the handler has created the person
+	address, err := dialog.Ask(ctx, dialog.Question{Kind: dialog.Clarification, Text: fmt.Sprintf("What is the address of %s?", answer.Text), Agent: "assistant", Node: node})
+	return contact{answer.Option, answer.Text, "", address.Text}, address.Text == "", err
+}
+
+// once performs an action once: its key is recorded before, and the target knows it.
+func once(ctx context.Context, log *target.Log, action any) error {
+	key, err := fermata.Do(ctx, "key", func(context.Context) (string, error) { return time.Now().UTC().Format(time.RFC3339Nano), nil })
+	if err != nil {
+		return err
+	}
+	_, err = log.DoOnce(key, action)
+	return err
+}
+
+func chooseModel(name string) (agent.Model, error) {
+	service, name, _ := strings.Cut(name, "/")
+	switch service {
+	case "":
+		return scripted{}, nil
+	case "anthropic":
+		return anthropic.New(anthropic.Config{Model: cmp.Or(name, "claude-sonnet-4-5")})
+	case "openai":
+		return openai.New(openai.Config{Model: cmp.Or(name, "gpt-4o")})
+	}
+	return nil, fmt.Errorf("unknown model %q: use anthropic/NAME or openai/NAME", service)
+}
+
+// scripted is a model without a network. It knows two sentences, and repeats results of tools.
+type scripted struct{}
+
+var (
+	asksMail  = regexp.MustCompile(`(?i)\b(?:write|mail|schreib\w*|écri\w*|escrib\w*)(?: an| to| à| a)? (\pL+)(?: (?:about|über|wegen|au sujet de|sobre) (.+))?`)
+	asksEvent = regexp.MustCompile(`(?i)\b(?:meet|triff|treffe|rencontre\w*|reunión con) (\pL+)(?: (?:on|am|le|el) (\S+))?`)
+)
+
+func (scripted) Generate(_ context.Context, request *agent.Request) (*agent.Response, error) {
+	last := request.Messages[len(request.Messages)-1]
+	say := func(text string) (*agent.Response, error) {
+		return &agent.Response{Message: agent.Assistant(text), Model: "scripted", FinishReason: agent.FinishStop}, nil
+	}
+	call := func(name, format string, args ...any) (*agent.Response, error) {
+		message := agent.Assistant("", agent.ToolCall{ID: "1", Name: name, Args: fmt.Sprintf(format, args...)})
+		return &agent.Response{Message: message, Model: "scripted", FinishReason: agent.FinishToolCalls}, nil
+	}
+	if last.Role == agent.RoleTool {
+		return say(last.Text)
+	}
+	if m := asksMail.FindStringSubmatch(last.Text); m != nil {
+		return call("send_mail", `{"to":%q,"subject":%q}`, m[1], m[2])
+	}
+	if m := asksEvent.FindStringSubmatch(last.Text); m != nil {
+		return call("add_event", `{"with":%q,"day":%q}`, m[1], m[2])
+	}
+	return say("I can write mails (“write to Anna about lunch”) and make appointments (“meet Tom on 2027-05-31”).")
+}

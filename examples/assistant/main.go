@@ -1,0 +1,224 @@
+// Assistant is a chat with an agent that writes mails and makes appointments. It shows package
+// dialog: the agent asks you back, one handler words the questions and understands your replies,
+// and the conversation survives the end of the program at any point.
+//
+//	go run ./examples/assistant
+//	go run ./examples/assistant -language de -voice
+//	go run ./examples/assistant -model anthropic/claude-sonnet-4-5
+//
+// Try "write to Anna about lunch": there are two Annas. Answer "the one from legal", "second",
+// "someone else", "why?" or "cancel". Mails outside of example.com need a confirmation, by the rules
+// in policy.yaml. Stop the program at a question and start it again.
+//
+// Sent mails are in .demo/mails.jsonl, appointments in .demo/appointments.jsonl.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/dialog/runs"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store/encrypted"
+	"github.com/fermata-go/fermata/store/sqlite"
+)
+
+func main() {
+	data := flag.String("data", ".demo", "directory of the conversations, mails and appointments")
+	conversation := flag.String("conversation", "chat", "conversation to start or continue")
+	language := flag.String("language", "en", "en, de, fr or es")
+	voice := flag.Bool("voice", false, "treat your lines as spoken")
+	model := flag.String("model", "", "anthropic/NAME or openai/NAME; default: a scripted model")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	chat := Chat{Conversation: *conversation, Language: dialog.Language(*language), Voice: *voice, In: os.Stdin, Out: os.Stdout}
+	if err := run(ctx, *data, *model, chat); err != nil {
+		fmt.Fprintln(os.Stderr, "assistant:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, data, modelName string, chat Chat) error {
+	model, err := chooseModel(modelName)
+	if err != nil {
+		return err
+	}
+	desk, err := Open(data, model)
+	if err != nil {
+		return err
+	}
+	defer desk.Close()
+	chat.Handler = desk.Handler
+	return chat.Run(ctx)
+}
+
+const (
+	account = "demo"
+	user    = "you"
+)
+
+// Desk is the handler with everything behind it.
+type Desk struct {
+	Handler  *dialog.Handler
+	executor *executor.Executor
+	store    *sqlite.Store
+}
+
+// Open opens the conversations in a directory.
+func Open(dir string, model agent.Model) (*Desk, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	key := filepath.Join(dir, "assistant.key")
+	if _, err := os.Stat(key); err != nil {
+		if err := executor.CreateKeyFile(key); err != nil {
+			return nil, err
+		}
+	}
+	sealer, err := executor.OpenKeyFile(key)
+	if err != nil {
+		return nil, err
+	}
+	assistant, err := newAssistant(dir, model)
+	if err != nil {
+		return nil, err
+	}
+	person, err := runs.HandOver()
+	if err != nil {
+		return nil, err
+	}
+	own, err := inproc.New(inproc.Agent(agent.RunnerConfig{Agent: assistant}), person)
+	if err != nil {
+		return nil, err
+	}
+	file, err := sqlite.Open(filepath.Join(dir, "assistant.db"))
+	if err != nil {
+		return nil, err
+	}
+	e, err := executor.New(executor.Config{Store: file, Sealer: sealer, Providers: []provider.Provider{own}, RequestTimeout: -1})
+	if err != nil {
+		return nil, err
+	}
+	e.StartWorkers()
+	connected, err := runs.New(runs.Config{Executor: e, Graph: "inproc:assistant", Person: "inproc:" + runs.HandOverGraph})
+	if err != nil {
+		return nil, err
+	}
+	handler, err := dialog.New(dialog.Config{Store: encrypted.New(file, sealer), Runs: connected})
+	if err != nil {
+		return nil, err
+	}
+	return &Desk{Handler: handler, executor: e, store: file}, nil
+}
+
+// Close stops the executor and closes the store.
+func (d *Desk) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := d.executor.Stop(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "assistant:", err)
+	}
+	if err := d.store.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, "assistant:", err)
+	}
+}
+
+// Chat is a conversation in a terminal.
+type Chat struct {
+	Handler      *dialog.Handler
+	Conversation string
+	Language     dialog.Language
+	Voice        bool
+	In           io.Reader
+	Out          io.Writer
+
+	shown int
+}
+
+// Run reads lines until the end of the input. "/record" prints the record of the conversation,
+// "/press QUESTION OPTION" presses a button.
+func (c *Chat) Run(ctx context.Context) error {
+	if record, err := c.Handler.Get(ctx, account, c.Conversation); err == nil {
+		c.show(record)
+	}
+	lines := bufio.NewScanner(c.In)
+	for fmt.Fprint(c.Out, "> "); lines.Scan(); fmt.Fprint(c.Out, "> ") {
+		if ctx.Err() != nil {
+			return nil
+		}
+		text := strings.TrimSpace(lines.Text())
+		if text == "" {
+			continue
+		}
+		if text == "/record" {
+			record, err := c.Handler.Get(ctx, account, c.Conversation)
+			if err != nil {
+				return err
+			}
+			if err := printJSON(c.Out, record); err != nil {
+				return err
+			}
+			continue
+		}
+		msg := dialog.Message{Text: text, Actor: user, Language: c.Language, Channel: "terminal"}
+		if c.Voice {
+			msg.Modality = dialog.Voice
+		}
+		if words := strings.Fields(text); words[0] == "/press" && len(words) == 3 {
+			msg.Text, msg.Question, msg.Choice = "", words[1], words[2]
+		}
+		record, err := c.Handler.Message(ctx, account, c.Conversation, msg)
+		if err != nil {
+			fmt.Fprintln(c.Out, err)
+			continue
+		}
+		c.show(record)
+	}
+	fmt.Fprintln(c.Out)
+	return lines.Err()
+}
+
+func printJSON(out io.Writer, record dialog.Record) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(record)
+}
+
+// show prints the new lines of others. Texts of agents may have control characters.
+func (c *Chat) show(record dialog.Record) {
+	for _, line := range record.Lines[min(c.shown, len(record.Lines)):] {
+		if line.From == dialog.ByUser {
+			continue
+		}
+		fmt.Fprintln(c.Out, strings.Map(printable, line.Text))
+		if line.Prompt != nil && line.Prompt.Question != "" && len(line.Prompt.Choices) > 0 {
+			ids := make([]string, 0, len(line.Prompt.Choices))
+			for _, choice := range line.Prompt.Choices {
+				ids = append(ids, choice.ID)
+			}
+			fmt.Fprintf(c.Out, "  [%s: %s]\n", line.Prompt.Question, strings.Map(printable, strings.Join(ids, " ")))
+		}
+	}
+	c.shown = len(record.Lines)
+}
+
+func printable(r rune) rune {
+	if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		return ' '
+	}
+	return r
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/examples/console/target"
+)
+
+// chat plays lines in a new process, as far as the store can tell, and returns the output.
+func chat(t *testing.T, dir string, language dialog.Language, lines ...string) string {
+	t.Helper()
+	var out strings.Builder
+	c := Chat{Conversation: "chat", Language: language, In: strings.NewReader(strings.Join(lines, "\n")), Out: &out}
+	if err := run(t.Context(), dir, "", c); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func wantMails(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := target.Open(dir, "mails").Entries()
+	if err != nil || len(entries) != len(want) {
+		t.Fatalf("%d mails, %v, want %d", len(entries), err, len(want))
+	}
+	for i, part := range want {
+		if !strings.Contains(string(entries[i].What), part) {
+			t.Errorf("mail %d is %s, want %s", i, entries[i].What, part)
+		}
+	}
+}
+
+func TestAssistant_AsksWhichAnnaAlsoInAnotherProcess(t *testing.T) {
+	dir := t.TempDir()
+	out := chat(t, dir, dialog.English, "write to Anna about lunch")
+	if !strings.Contains(out, "Which Anna do you mean?") {
+		t.Fatal(out)
+	}
+	out = chat(t, dir, dialog.English, "why?", "the one from sales")
+	if !strings.Contains(out, "several people with this name") || !strings.Contains(out, "on its way to Anna Schmidt") {
+		t.Errorf("%s", out)
+	}
+	wantMails(t, dir, "anna.schmidt@example.com")
+}
+
+func TestAssistant_TwoOpenQuestionsAreAnsweredInAnyOrder(t *testing.T) {
+	dir := t.TempDir()
+	out := chat(t, dir, dialog.English, "write to Anna", "legal", "lunch on Friday")
+	if !strings.Contains(out, "“lunch on Friday” is on its way to Anna Meier") {
+		t.Errorf("%s", out)
+	}
+	wantMails(t, dir, "lunch on Friday")
+}
+
+func TestAssistant_ExternalMailNeedsAConfirmationByThePolicy(t *testing.T) {
+	dir := t.TempDir()
+	out := chat(t, dir, dialog.German, "schreib an Tom über Rechnung", "warum?", "vielleicht", "nein")
+	if !strings.Contains(out, "The mail leaves the company.") || !strings.Contains(out, "klares Ja oder Nein") || !strings.Contains(out, "Nothing was sent.") {
+		t.Errorf("%s", out)
+	}
+	wantMails(t, dir)
+	chat(t, dir, dialog.German, "schreib an Tom über Rechnung", "ja")
+	wantMails(t, dir, "tom@becker.example")
+}
+
+func TestAssistant_SomeoneElseIsCreated(t *testing.T) {
+	dir := t.TempDir()
+	out := chat(t, dir, dialog.English, "write to Anna about lunch", "someone else", "Anna Weber, auditor, from the fair", "yes", "anna@weber.example", "yes", "/record")
+	if !strings.Contains(out, "on its way to Anna Weber") || !strings.Contains(out, `"method": "created"`) {
+		t.Errorf("%s", out)
+	}
+	wantMails(t, dir, "anna@weber.example")
+}
+
+func TestAssistant_CancelSendsNothing(t *testing.T) {
+	dir := t.TempDir()
+	out := chat(t, dir, dialog.English, "write to Anna about lunch", "never mind", "meet Tom on 2027-05-31", "hello")
+	if !strings.Contains(out, "Nothing was sent.") || !strings.Contains(out, "In your calendar: Tom Becker") || !strings.Contains(out, "I can write mails") {
+		t.Errorf("%s", out)
+	}
+	wantMails(t, dir)
+}

@@ -10,8 +10,8 @@ import (
 
 // Confirm asks the end user to confirm an action, if the policy requires it. The policy gets the
 // action and its arguments. If it allows the action, Confirm returns a yes without a question; if
-// it denies it, a [*fermata.RejectedError]. Otherwise Confirm is [Ask]: the question names the rule,
-// and its reason answers "why?".
+// it denies it, a [*fermata.RejectedError]. Otherwise Confirm is [Ask]: the question names the
+// rule, and its reason answers "why?".
 //
 // Confirm does not perform the action. Use fermata.Effect for one that must not happen twice.
 func Confirm(ctx context.Context, policy fermata.Policy, action string, args any, q Question) (Answer, error) {

@@ -7,8 +7,8 @@
 //	go run ./examples/assistant -model anthropic/claude-sonnet-4-5
 //
 // Try "write to Anna about lunch": there are two Annas. Answer "the one from legal", "second",
-// "someone else", "why?" or "cancel". Mails outside of example.com need a confirmation, by the rules
-// in policy.yaml. Stop the program at a question and start it again.
+// "someone else", "why?" or "cancel". Mails outside of example.com need a confirmation, by the
+// rules in policy.yaml. Stop the program at a question and start it again.
 //
 // Sent mails are in .demo/mails.jsonl, appointments in .demo/appointments.jsonl.
 package main

@@ -27,7 +27,32 @@ type LinkChannel struct {
 
 // ChannelLink is an account of a channel that is linked to the caller.
 type ChannelLink struct {
+	ID      string    `json:"id"`
 	Channel string    `json:"channel"`
+	Sender  string    `json:"sender" doc:"The id of the account in the channel."`
 	Name    string    `json:"name,omitempty" doc:"The name of the account in the channel."`
+	At      time.Time `json:"at" doc:"When it was linked."`
 	Until   time.Time `json:"until" doc:"When the link expires."`
+}
+
+// LinkOffer is what a one-time link is for.
+type LinkOffer struct {
+	Channel string    `json:"channel"`
+	Sender  string    `json:"sender" doc:"The id of the account in the channel."`
+	Name    string    `json:"name,omitempty" doc:"The name of the account in the channel."`
+	Until   time.Time `json:"until" doc:"When the one-time link expires."`
+	Taken   bool      `json:"taken,omitempty" doc:"Whether the account is linked to another person."`
+}
+
+// ChannelHealth counts the deliveries of a channel.
+type ChannelHealth struct {
+	Channel      string     `json:"channel"`
+	Queued       int        `json:"queued"`
+	Sent         int        `json:"sent"`
+	Failed       int        `json:"failed" doc:"Failed ones are tried again."`
+	Dead         int        `json:"dead" doc:"Dead ones are not tried again."`
+	Code         string     `json:"code,omitempty" doc:"Why the newest failed delivery failed."`
+	LastSentAt   *time.Time `json:"lastSentAt,omitempty"`
+	LastFailedAt *time.Time `json:"lastFailedAt,omitempty"`
+	NextAt       *time.Time `json:"nextAt,omitempty" doc:"The next attempt of a failed delivery."`
 }

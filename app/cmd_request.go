@@ -16,20 +16,21 @@ import (
 // requestCommands are the actions on requests other than deciding, and the commands for policies
 // and routes.
 type requestCommands struct {
-	Claim     claimCommand     `cmd:"" group:"people" help:"Claim a request. Other approvers can still decide."`
-	Release   releaseCommand   `cmd:"" group:"people" help:"Release your claim on a request."`
-	Undo      undoCommand      `cmd:"" group:"people" help:"Withdraw your vote, while its undo window is open."`
-	Comment   commentCommand   `cmd:"" group:"people" help:"Add a comment to a request."`
-	Clarify   clarifyCommand   `cmd:"" group:"people" help:"Ask the requester for clarification. The request stays open."`
-	Reply     replyCommand     `cmd:"" group:"people" help:"Reply to a clarification request, for the run."`
-	Delegate  delegateCommand  `cmd:"" group:"people" help:"Delegate a request to another eligible approver."`
-	Snooze    snoozeCommand    `cmd:"" group:"people" help:"Snooze notifications. The deadline does not change."`
-	Extend    extendCommand    `cmd:"" group:"people" help:"Extend the deadline of a request."`
-	Escalate  escalateCommand  `cmd:"" group:"people" help:"Escalate a request: run the next step of its route now, or return it for redesign if its rules say so."`
-	Abandon   abandonCommand   `cmd:"" group:"people" help:"Cancel the run that a request belongs to."`
-	Grants    grantsCommands   `cmd:"" group:"people" help:"Create, list and revoke grants."`
-	Decisions decisionsCommand `cmd:"" group:"people" help:"Report who decided what, as a table or CSV."`
-	Stats     statsCommand     `cmd:"" group:"people" help:"Report decision times, counts, approvers and rules."`
+	Claim      claimCommand       `cmd:"" group:"people" help:"Claim a request. Other approvers can still decide."`
+	Release    releaseCommand     `cmd:"" group:"people" help:"Release your claim on a request."`
+	Undo       undoCommand        `cmd:"" group:"people" help:"Withdraw your vote, while its undo window is open."`
+	Comment    commentCommand     `cmd:"" group:"people" help:"Add a comment to a request."`
+	Clarify    clarifyCommand     `cmd:"" group:"people" help:"Ask the requester for clarification. The request stays open."`
+	Reply      replyCommand       `cmd:"" group:"people" help:"Reply to a clarification request, for the run."`
+	Delegate   delegateCommand    `cmd:"" group:"people" help:"Delegate a request to another eligible approver."`
+	Snooze     snoozeCommand      `cmd:"" group:"people" help:"Snooze notifications. The deadline does not change."`
+	Extend     extendCommand      `cmd:"" group:"people" help:"Extend the deadline of a request."`
+	Escalate   escalateCommand    `cmd:"" group:"people" help:"Escalate a request: run the next step of its route now, or return it for redesign if its rules say so."`
+	Abandon    abandonCommand     `cmd:"" group:"people" help:"Cancel the run that a request belongs to."`
+	Grants     grantsCommands     `cmd:"" group:"people" help:"Create, list and revoke grants."`
+	Deliveries deliveriesCommands `cmd:"" group:"people" help:"List the messages about requests, and send them again."`
+	Decisions  decisionsCommand   `cmd:"" group:"people" help:"Report who decided what, as a table or CSV."`
+	Stats      statsCommand       `cmd:"" group:"people" help:"Report decision times, counts, approvers and rules."`
 
 	Webhooks webhooksCommands `cmd:"" group:"operators" help:"Subscribe URLs to events of requests, runs and effects."`
 

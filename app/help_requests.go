@@ -80,6 +80,23 @@ Example:
 
   fermata webhooks test wh_…`,
 
+	"deliveries list": `A delivery is one message to one address. Its state is queued, sent, seen, failed (it is tried again), dead (it is not), or obsolete (the request was over before).
+
+Examples:
+
+  fermata deliveries list --state dead
+  fermata deliveries list --channel slack --json`,
+
+	"deliveries send-again": `It needs the role admin. The state of a delivery that was given up becomes queued.
+
+Example:
+
+  fermata deliveries send-again 'int_4f1c/1#slack:C0EMEA'`,
+
+	"deliveries health": `Example:
+
+  fermata deliveries health --json`,
+
 	"grants list": `Example:
 
   fermata grants list`,

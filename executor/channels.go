@@ -29,6 +29,12 @@ type LinkToken = docs.LinkToken
 // ErrLinkInvalid says that a one-time link is unknown, expired or used.
 var ErrLinkInvalid = outbox.ErrLinkInvalid
 
+// ErrLinkTaken says that the account of the channel is linked to another person.
+var ErrLinkTaken = outbox.ErrLinkTaken
+
+// ChannelHealth counts the deliveries of a channel.
+type ChannelHealth = outbox.ChannelHealth
+
 // Deliveries returns a page of deliveries, and the id to continue after; "" at the end.
 func (c Channels) Deliveries(ctx context.Context, account string, filter DeliveryFilter) ([]DeliveryView, string, error) {
 	return c.outbox.Deliveries(ctx, account, filter)
@@ -61,7 +67,7 @@ func (c Channels) LinkToken(ctx context.Context, account, token string) (LinkTok
 	return c.outbox.LinkToken(ctx, account, token)
 }
 
-// UseLinkToken links an account of a channel to a person for 90 days, and uses up the token.
+// UseLinkToken links an account of a channel to a person for a week, and uses up the token.
 func (c Channels) UseLinkToken(ctx context.Context, account, token, principal string, roles []string) (ChannelLink, error) {
 	return c.outbox.UseLinkToken(ctx, account, token, principal, roles)
 }
@@ -70,6 +76,19 @@ func (c Channels) UseLinkToken(ctx context.Context, account, token, principal st
 func (c Channels) ChannelLink(ctx context.Context, sender channel.Sender) (ChannelLink, error) {
 	return c.outbox.Link(ctx, sender)
 }
+
+// ChannelLinks returns the links of a person, by their ids.
+func (c Channels) ChannelLinks(ctx context.Context, account, principal string) (map[string]ChannelLink, error) {
+	return c.outbox.Links(ctx, account, principal)
+}
+
+// DeliveryHealth counts the deliveries of each channel, in the order of the names.
+func (c Channels) DeliveryHealth(ctx context.Context, account string) ([]ChannelHealth, error) {
+	return c.outbox.Health(ctx, account)
+}
+
+// ChannelLinkID returns the id of a link.
+func ChannelLinkID(link ChannelLink) string { return outbox.LinkID(link) }
 
 // RevokeChannelLink ends the link of an account of a channel, if it belongs to the person.
 func (c Channels) RevokeChannelLink(ctx context.Context, sender channel.Sender, principal string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
 // chatChannel is a channel whose messages name a decision and the account that sent it.
@@ -141,5 +142,61 @@ func TestDeliveries_FailedOneIsListedAndSentAgain(t *testing.T) {
 	}
 	if got := s.call("admin@acme", "POST", path, ""); got.status != 200 || got.field("state") != "queued" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The newest failure of a channel is in its health.
+func TestDeliveryHealth_CountsByChannel(t *testing.T) {
+	c := &chatChannel{cards: make(chan channel.Message, 10)}
+	c.down = func() error {
+		return &channel.Error{Code: "channel_not_found", Permanent: true, Err: errors.New("secret")}
+	}
+	s := openChat(t, c)
+	s.call("agent@acme", "POST", "/api/v1/requests", dropRequest)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		health := decode[api.Page[api.ChannelHealth]](t, s.call("auditor@acme", "GET", "/api/v1/deliveries/health", "")).Items
+		if len(health) == 1 && health[0].Dead == 1 {
+			if h := health[0]; h.Channel != "chat" || h.Code != "channel_not_found" || h.LastFailedAt == nil || h.Sent+h.Failed+h.Queued != 0 {
+				t.Errorf("%+v", h)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", health)
+		}
+	}
+	if other := decode[api.Page[api.ChannelHealth]](t, s.call("auditor@other", "GET", "/api/v1/deliveries/health", "")); len(other.Items) > 0 {
+		t.Errorf("I8: another account sees %+v", other.Items)
+	}
+}
+
+// A link is valid for 15 minutes, and a linked account for a week.
+func TestLinkToken_Expires(t *testing.T) {
+	clock := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	s := openWith(t, nil, func(config *executor.Config) { config.Store = memory.NewStore(func() time.Time { return clock }) })
+	sender := channel.Sender{Account: "acme", Channel: "chat", ID: "U1"}
+	token, err := s.e.NewLinkToken(t.Context(), sender)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock = clock.Add(15 * time.Minute)
+	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, "ann", nil); !errors.Is(err, executor.ErrLinkInvalid) {
+		t.Errorf("after 15 minutes: %v", err)
+	}
+	if token, err = s.e.NewLinkToken(t.Context(), sender); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, "ann", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, "ann", nil); !errors.Is(err, executor.ErrLinkInvalid) {
+		t.Errorf("a used link: %v", err)
+	}
+	clock = clock.Add(7 * 24 * time.Hour)
+	if _, err := s.e.ChannelLink(t.Context(), sender); !errors.Is(err, channel.ErrNotLinked) {
+		t.Errorf("after a week: %v", err)
+	}
+	if links, err := s.e.ChannelLinks(t.Context(), "acme", "ann"); err != nil || len(links) > 0 {
+		t.Errorf("after a week: %v, %v", links, err)
 	}
 }

@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -26,14 +24,11 @@ type deliveryInput struct {
 	ID string `path:"id" maxLength:"2048"`
 }
 
-type linkInput struct{ Body api.LinkChannel }
-
 func (s *Server) registerDeliveries() {
 	huma.Register(s.api, operation("list-deliveries", http.MethodGet, api.Prefix+"/deliveries", "List the deliveries of notices to people", authn.RoleApprover, authn.RoleAuditor), s.listDeliveries)
 	huma.Register(s.api, operation("send-delivery", http.MethodPost, api.Prefix+"/deliveries/{id}/send", "Send a delivery again", authn.RoleAdmin), s.sendDelivery)
-	link := operation("link-channel", http.MethodPost, api.Prefix+"/me/channel-links", "Link an account of a channel to yourself", authn.RoleApprover)
-	link.Description = "The token is that of a one-time link that a channel, such as Slack, has sent to the account. Decisions from the account then count as yours. It needs a session."
-	huma.Register(s.api, link, s.linkChannel)
+	health := operation("delivery-health", http.MethodGet, api.Prefix+"/deliveries/health", "Count the deliveries of each channel", authn.RoleApprover, authn.RoleAuditor)
+	huma.Register(s.api, health, s.deliveryHealth)
 }
 
 // deliveryOf converts a delivery. Addresses of people are shown to admins only.
@@ -101,17 +96,17 @@ func (s *Server) sendDelivery(ctx context.Context, in *deliveryInput) (*struct{ 
 	return &struct{ Body api.Delivery }{deliveryOf(v, true)}, nil
 }
 
-func (s *Server) linkChannel(ctx context.Context, in *linkInput) (*struct{ Body api.ChannelLink }, error) {
-	me := principalOf(ctx)
-	if !slices.Contains([]authn.Method{authn.MethodOIDC, authn.MethodPassword, authn.MethodPasskey, authn.MethodDev}, me.Auth.Method) {
-		return nil, problem("bad_request", "sign in with a browser to link an account")
-	}
-	link, err := s.config.Executor.UseLinkToken(ctx, me.Account, in.Body.Token, me.ID, linkableRoles(me))
-	if errors.Is(err, executor.ErrLinkInvalid) {
-		return nil, problem("bad_request", "the link is unknown, expired or used: ask the channel for a new one")
-	}
+func (s *Server) deliveryHealth(ctx context.Context, _ *struct{}) (*pageOutput[api.ChannelHealth], error) {
+	list, err := s.config.Executor.DeliveryHealth(ctx, principalOf(ctx).Account)
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	return &struct{ Body api.ChannelLink }{api.ChannelLink{Channel: link.Channel, Name: link.Name, Until: link.Until}}, nil
+	page := &pageOutput[api.ChannelHealth]{Body: api.Page[api.ChannelHealth]{Items: make([]api.ChannelHealth, 0, len(list))}}
+	for _, h := range list {
+		page.Body.Items = append(page.Body.Items, api.ChannelHealth{
+			Channel: h.Channel, Queued: h.Queued, Sent: h.Sent, Failed: h.Failed, Dead: h.Dead, Code: h.Code,
+			LastSentAt: orNil(h.LastSent), LastFailedAt: orNil(h.LastFailed), NextAt: orNil(h.Next),
+		})
+	}
+	return page, nil
 }

@@ -133,6 +133,7 @@ func New(config Config) (*Server, error) {
 	s.registerPasskeys()
 	s.registerDeliveries()
 	s.registerWebhooks()
+	s.registerLinks()
 	if s.sessions != nil {
 		s.sessions.Register(mux.HandleFunc)
 	}

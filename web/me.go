@@ -1,18 +1,29 @@
 package web
 
-import "github.com/fermata-go/fermata/api"
+import (
+	"slices"
+
+	"github.com/fermata-go/fermata/api"
+)
 
 // meData is the data of the profile page.
 type meData struct {
 	api.Me
-	Passkeys *passkeysData // nil: the person signs in otherwise
+	Passkeys *passkeysData     // nil: the person signs in otherwise
+	Links    []api.ChannelLink // the linked accounts of channels
 }
 
 // me shows the signed-in person.
 func (s *Site) me(v *visit) (response, error) {
-	passkeys, err := passkeysOf(v)
-	if err != nil {
+	data := meData{Me: v.Me}
+	var err error
+	if data.Passkeys, err = passkeysOf(v); err != nil {
 		return nil, err
 	}
-	return page{Name: "me", Title: v.t("me.title"), Data: meData{Me: v.Me, Passkeys: passkeys}}, nil
+	if slices.Contains(v.Me.Roles, "approver") || slices.Contains(v.Me.Roles, "admin") {
+		if data.Links, err = v.api.ChannelLinks(v.ctx()); err != nil {
+			return nil, err
+		}
+	}
+	return page{Name: "me", Title: v.t("me.title"), Data: data}, nil
 }

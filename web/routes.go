@@ -59,11 +59,17 @@ var routes = []route{
 	{"GET /analytics", (*Site).analyticsPage},
 
 	// deliveries.go
-	// me.go
+	{"GET /deliveries", (*Site).deliveries},
+	{"POST /deliveries/again", (*Site).sendAgain},
+
+	// me.go and links.go
 	{"GET /me", (*Site).me},
 	{"POST /me/passkeys", (*Site).addPasskey},
 	{"POST /me/passkeys/options", (*Site).passkeyOptions},
 	{"POST /me/passkeys/{id}/remove", (*Site).removePasskey},
+	{"POST /me/unlink", (*Site).unlink},
+	{"GET /link/{token}", (*Site).showLink},
+	{"POST /link/{token}", (*Site).useLink},
 
 	// admin.go
 	// tour.go

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/app/sample"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/web/internal/webtest"
@@ -117,9 +118,34 @@ func TestRequest_SimilarDecisionsAreAccessible(t *testing.T) {
 	}
 }
 
+// withDeliveries answers with a delivery in each state.
+func withDeliveries(handler http.Handler) http.Handler {
+	now := time.Now()
+	next := now.Add(4 * time.Minute)
+	list := []api.Delivery{
+		{ID: "1", Request: "int_01hzy3", Channel: "slack", Kind: "notify", State: "sent", Target: "slack:C0EMEA", CreatedAt: now, UpdatedAt: now.Add(-time.Minute)},
+		{ID: "2", Request: "int_01hzy3", Channel: "email", Kind: "remind", State: "seen", Target: "group:finops", Person: "bob", CreatedAt: now, UpdatedAt: now.Add(-2 * time.Minute)},
+		{ID: "3", Request: "int_01hzy4", Channel: "email", Kind: "notify", State: "failed", Attempts: 3, Code: "smtp_451", NextAt: &next, Target: "email:carol@example.com", CreatedAt: now, UpdatedAt: now.Add(-3 * time.Minute)},
+		{ID: "4", Request: "int_01hzy4", Channel: "slack", Kind: "page", State: "dead", Attempts: 1, Code: "channel_not_found", Target: "slack:#old-channel", CreatedAt: now, UpdatedAt: now.Add(-time.Hour)},
+		{ID: "5", Request: "int_01hzy5", Channel: "pagerduty", Kind: "page", State: "queued", NextAt: &next, Target: "pagerduty:db", CreatedAt: now, UpdatedAt: now.Add(-5 * time.Second)},
+	}
+	health := []api.ChannelHealth{
+		{Channel: "email", Sent: 31, Failed: 1, Code: "smtp_451", LastSentAt: &now, LastFailedAt: &now, NextAt: &next},
+		{Channel: "pagerduty", Queued: 1},
+		{Channel: "slack", Sent: 120, Dead: 1, Code: "channel_not_found", LastSentAt: &now, LastFailedAt: &now},
+	}
+	handler = webtest.WithAnswer(handler, "/api/v1/deliveries", api.Page[api.Delivery]{Items: list})
+	return webtest.WithAnswer(handler, "/api/v1/deliveries/health", api.Page[api.ChannelHealth]{Items: health})
+}
+
 // Each main page in light and dark, on a desk and on a phone.
 func TestPages_AreAccessible(t *testing.T) {
-	s := openServer(t)
+	s := openServer(t, withDeliveries)
+	token, err := s.Executor.NewLinkToken(t.Context(), channel.Sender{Account: webtest.Account, Channel: "slack", ID: "T0ACME/U0ANN", Name: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := "/link/" + token
 	id := ask(t, s, "inproc:test-refund", "refund-17", flagged)
 	var like string
 	for i := range 4 {
@@ -136,7 +162,7 @@ func TestPages_AreAccessible(t *testing.T) {
 				{"inbox", "/inbox?id=" + id}, {"list", "/inbox"}, {"search", "/inbox?q=tool:refund"}, {"views", "/inbox/views"}, {"request", "/requests/" + id}, {"review", "/requests/" + review}, {"approve", "/requests/" + id + "/approve"},
 				{"edit", "/requests/" + id + "/edit"}, {"reject", "/requests/" + id + "/reject"}, {"batch", "/batch?like=" + like}, {"missing", "/nowhere"},
 				{"runs", "/runs"}, {"run", "/runs/article-tea"}, {"graphs", "/graphs"}, {"graph", "/graphs/inproc:content-review"}, {"grants", "/grants"},
-				{"policies", "/policies"}, {"routes", "/routes"}, {"audit", "/audit?findings=1"}, {"analytics", "/analytics"}, {"me", "/me"}, {"docs", "/docs"},
+				{"policies", "/policies"}, {"routes", "/routes"}, {"audit", "/audit?findings=1"}, {"analytics", "/analytics"}, {"me", "/me"}, {"deliveries", "/deliveries"}, {"link", link}, {"docs", "/docs"},
 			} {
 				b.open(p.path)
 				for _, colours := range []string{"light", "dark"} {

@@ -136,6 +136,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/deliveries/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count the deliveries of each channel */
+        get: operations["delivery-health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deliveries/{id}/send": {
         parameters: {
             query?: never;
@@ -282,7 +299,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** List the accounts of channels that are linked to yourself */
+        get: operations["list-channel-links"];
         put?: never;
         /**
          * Link an account of a channel to yourself
@@ -290,6 +308,43 @@ export interface paths {
          */
         post: operations["link-channel"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/channel-links/offers/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the account that a one-time link would link
+         * @description It links nothing.
+         */
+        get: operations["get-link-offer"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/channel-links/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Unlink an account of a channel from yourself */
+        delete: operations["unlink-channel"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1199,10 +1254,46 @@ export interface components {
             /** @description An https URL on port 443 of a public address, unless the server's configuration allows others. */
             url: string;
         };
-        ChannelLink: {
+        ChannelHealth: {
             channel: string;
+            /** @description Why the newest failed delivery failed. */
+            code?: string;
+            /**
+             * Format: int64
+             * @description Dead ones are not tried again.
+             */
+            dead: number;
+            /**
+             * Format: int64
+             * @description Failed ones are tried again.
+             */
+            failed: number;
+            /** Format: date-time */
+            lastFailedAt?: string;
+            /** Format: date-time */
+            lastSentAt?: string;
+            /**
+             * Format: date-time
+             * @description The next attempt of a failed delivery.
+             */
+            nextAt?: string;
+            /** Format: int64 */
+            queued: number;
+            /** Format: int64 */
+            sent: number;
+        };
+        ChannelLink: {
+            /**
+             * Format: date-time
+             * @description When it was linked.
+             */
+            at: string;
+            channel: string;
+            id: string;
             /** @description The name of the account in the channel. */
             name?: string;
+            /** @description The id of the account in the channel. */
+            sender: string;
             /**
              * Format: date-time
              * @description When the link expires.
@@ -1554,6 +1645,20 @@ export interface components {
             /** @description The token of the one-time link. */
             token: string;
         };
+        LinkOffer: {
+            channel: string;
+            /** @description The name of the account in the channel. */
+            name?: string;
+            /** @description The id of the account in the channel. */
+            sender: string;
+            /** @description Whether the account is linked to another person. */
+            taken?: boolean;
+            /**
+             * Format: date-time
+             * @description When the one-time link expires.
+             */
+            until: string;
+        };
         Me: {
             account: string;
             /** @description Authentication class of the identity provider. */
@@ -1692,6 +1797,24 @@ export interface components {
             stateKey: string;
             /** @enum {string} */
             status: "pending";
+        };
+        PageChannelHealth: {
+            items: components["schemas"]["ChannelHealth"][] | null;
+            /** @description The cursor of the next page; omitted on the last page. */
+            next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
+        };
+        PageChannelLink: {
+            items: components["schemas"]["ChannelLink"][] | null;
+            /** @description The cursor of the next page; omitted on the last page. */
+            next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
         };
         PageDelivery: {
             items: components["schemas"]["Delivery"][] | null;
@@ -2554,6 +2677,35 @@ export interface operations {
             };
         };
     };
+    "delivery-health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageChannelHealth"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "send-delivery": {
         parameters: {
             query?: never;
@@ -2794,6 +2946,35 @@ export interface operations {
             };
         };
     };
+    "list-channel-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageChannelLink"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "link-channel": {
         parameters: {
             query?: never;
@@ -2815,6 +2996,66 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ChannelLink"];
                 };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-link-offer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkOffer"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "unlink-channel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Error */
             default: {

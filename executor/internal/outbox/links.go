@@ -22,6 +22,10 @@ const (
 // ErrLinkInvalid says that a one-time link is unknown, expired or used.
 var ErrLinkInvalid = errors.New("executor: the link is unknown, expired or used")
 
+// ErrLinkTaken says that the account of the channel is linked to another person. That person unlinks
+// it first.
+var ErrLinkTaken = errors.New("executor: the account of the channel is linked to another person")
+
 // NewLinkToken returns the token of a one-time link for an account of a channel.
 func (o *Sender) NewLinkToken(ctx context.Context, s channel.Sender) (string, error) {
 	if s.Account == "" || s.Channel == "" || s.ID == "" || len(s.ID) > 200 {
@@ -70,8 +74,8 @@ func (o *Sender) UseLinkToken(ctx context.Context, account, token, principal str
 	}
 	old, err := o.Link(ctx, channel.Sender{Account: account, Channel: t.Channel, ID: t.Sender})
 	switch {
-	case err == nil && old.Principal != principal: // it belongs to another person until they unlink it
-		return docs.ChannelLink{}, ErrLinkInvalid
+	case err == nil && old.Principal != principal:
+		return docs.ChannelLink{}, ErrLinkTaken
 	case err != nil && !errors.Is(err, channel.ErrNotLinked):
 		return docs.ChannelLink{}, err
 	}
@@ -91,6 +95,9 @@ func (o *Sender) UseLinkToken(ctx context.Context, account, token, principal str
 	}
 	return link, err
 }
+
+// LinkID returns the id of a link.
+func LinkID(link docs.ChannelLink) string { return linkID(link.Channel, link.Sender) }
 
 func linkID(kind, sender string) string { return kind + "/" + ident.Derive("l", sender) }
 
@@ -124,6 +131,28 @@ func (o *Sender) Link(ctx context.Context, s channel.Sender) (link docs.ChannelL
 		err = channel.ErrNotLinked
 	}
 	return link, err
+}
+
+// Links returns the links of a person, by their ids.
+func (o *Sender) Links(ctx context.Context, account, principal string) (map[string]docs.ChannelLink, error) {
+	now, err := o.store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]docs.ChannelLink)
+	for document, err := range o.docs.Documents(ctx, account, docs.LinkKind, store.DocumentFilter{Limit: 1000}) {
+		if err != nil {
+			return nil, err
+		}
+		var link docs.ChannelLink
+		if err := o.docs.DecodeBody(document, &link); err != nil {
+			return nil, err
+		}
+		if link.Principal == principal && !link.Revoked && now.Before(link.Until) {
+			all[document.ID] = link
+		}
+	}
+	return all, nil
 }
 
 // RevokeLink ends the link of an account of a channel, if it belongs to the person.

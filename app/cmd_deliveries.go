@@ -1,0 +1,113 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+type deliveriesCommands struct {
+	List   deliveriesList   `cmd:"" default:"withargs" help:"List deliveries."`
+	Again  deliveriesAgain  `cmd:"" name:"send-again" help:"Send a delivery again now."`
+	Health deliveriesHealth `cmd:"" help:"Count the deliveries of each channel."`
+}
+
+type deliveriesList struct {
+	remote
+	Request string `help:"Only deliveries of this request." placeholder:"ID"`
+	Channel string `help:"Only deliveries of this channel, for example slack." placeholder:"KIND"`
+	State   string `help:"Only deliveries in this state: queued, sent, seen, failed, dead or obsolete." enum:",queued,sent,seen,failed,dead,obsolete" default:"" placeholder:"STATE"`
+	Limit   int    `help:"The maximum number; 100 by default." default:"100"`
+}
+
+// Run lists deliveries.
+func (c *deliveriesList) Run(ctx context.Context, p *program) error {
+	if c.Limit < 1 {
+		return usage("--limit must be at least 1")
+	}
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	list := []api.Delivery{}
+	q := client.DeliveryQuery{Request: c.Request, Channel: c.Channel, State: c.State}
+	for len(list) < c.Limit {
+		page, err := to.Deliveries(ctx, q)
+		if err != nil {
+			return err
+		}
+		list = append(list, page.Items...)
+		if q.Cursor = page.Next; q.Cursor == "" {
+			break
+		}
+	}
+	list = list[:min(len(list), c.Limit)]
+	return p.print(list, func(w io.Writer) {
+		if len(list) == 0 {
+			fmt.Fprintln(w, "no deliveries")
+		}
+		for _, d := range list {
+			printDelivery(w, d)
+		}
+	})
+}
+
+// printDelivery prints a delivery on one line.
+func printDelivery(w io.Writer, d api.Delivery) {
+	state := d.State
+	if d.Code != "" {
+		state += " (" + oneLine(d.Code) + ")"
+	}
+	if d.NextAt != nil {
+		state += ", next " + d.NextAt.Format(time.RFC3339)
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.ID, oneLine(d.Target), d.Kind, oneLine(d.Request), state)
+}
+
+type deliveriesAgain struct {
+	remote
+	ID string `arg:"" help:"The id of the delivery."`
+}
+
+// Run sends a delivery again.
+func (c *deliveriesAgain) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	d, err := to.SendDelivery(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return p.print(d, func(w io.Writer) { printDelivery(w, d) })
+}
+
+type deliveriesHealth struct{ remote }
+
+// Run prints counts by channel.
+func (c *deliveriesHealth) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	list, err := to.DeliveryHealth(ctx)
+	if err != nil {
+		return err
+	}
+	return p.print(list, func(w io.Writer) {
+		if len(list) == 0 {
+			fmt.Fprintln(w, "no deliveries")
+		}
+		for _, h := range list {
+			fmt.Fprintf(w, "%s\t%d sent, %d queued, %d failed, %d given up", oneLine(h.Channel), h.Sent, h.Queued, h.Failed, h.Dead)
+			if h.LastFailedAt != nil {
+				fmt.Fprintf(w, ", last failure %s (%s)", h.LastFailedAt.Format(time.RFC3339), oneLine(h.Code))
+			}
+			fmt.Fprintln(w)
+		}
+	})
+}

@@ -22,7 +22,8 @@ import (
 )
 
 type demoCommand struct {
-	Data  string        `help:"The data directory; .fermata by default." default:".fermata" placeholder:"DIR"`
+	Data  string        `help:"The data directory; .fermata by default, with --slack .fermata-slack." default:"" placeholder:"DIR"`
+	Slack bool          `help:"Also start a fake Slack workspace, and print the link of its page."`
 	Every time.Duration `help:"How often a sample agent asks something new, 25s by default; 0 for never." default:"25s"`
 	Addr  string        `help:"The listen address; 127.0.0.1:8080 by default, 127.0.0.1:0 uses a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 }
@@ -35,6 +36,12 @@ const (
 
 // Run serves the samples on a SQLite file, with a new API key that it prints.
 func (c *demoCommand) Run(ctx context.Context, p *program) error {
+	if c.Data == "" {
+		c.Data = ".fermata"
+		if c.Slack {
+			c.Data = ".fermata-slack"
+		}
+	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return err
 	}
@@ -61,19 +68,33 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	// the environment is ignored, so that a demo is the same everywhere
-	settings, err := config.Load(config.Source{Flags: map[string]string{
-		"store.url": config.SQLiteScheme + filepath.Join(c.Data, "fermata.db"), "listen.addr": c.Addr, "metrics.addr": config.Off,
-		"desk.policyFile": files.Policy, "desk.groupsFile": files.Groups,
-	}})
-	if err != nil {
-		return err
-	}
 	// One of the samples is parked, which a server logs as an error. It should not be the first
 	// thing a new user sees.
 	level := new(slog.LevelVar)
 	level.Set(slog.LevelError + 1)
-	r, err := start(ctx, p, settings, slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level})))
+	log := slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level}))
+	var fake *demoSlack
+	public, routes := "", ""
+	if c.Slack {
+		if public, c.Addr, err = demoPublicURL(c.Addr); err != nil {
+			return err
+		}
+		if fake, err = startDemoSlack(c.Data, log); err != nil {
+			return err
+		}
+		defer func() { _ = fake.Close() }()
+		p.channels, routes = append(p.channels, fake.channel), fake.routesFile
+	}
+	// the environment is ignored, so that a demo is the same everywhere
+	settings, err := config.Load(config.Source{Flags: map[string]string{
+		"store.url": config.SQLiteScheme + filepath.Join(c.Data, "fermata.db"), "listen.addr": c.Addr, "metrics.addr": config.Off,
+		"desk.policyFile": files.Policy, "desk.groupsFile": files.Groups,
+		"desk.routesFile": routes, "listen.publicURL": public,
+	}})
+	if err != nil {
+		return err
+	}
+	r, err := start(ctx, p, settings, log)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w: --addr 127.0.0.1:0 uses a free port", err)
 	}
@@ -81,6 +102,10 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	ready, err := c.prepare(ctx, r)
+	if err == nil && fake != nil {
+		ready.Slack = fake.page()
+		err = fake.prepare(ctx, r.Executor)
+	}
 	if err != nil {
 		return errors.Join(err, r.close(context.WithoutCancel(ctx)))
 	}
@@ -102,6 +127,8 @@ type demoReady struct {
 
 	// SignIn is a link that signs a browser in; empty if other machines could use it.
 	SignIn string `json:"signIn,omitempty"`
+	// Slack is the page of the fake Slack workspace; empty without --slack.
+	Slack string `json:"slack,omitempty"`
 }
 
 func (c *demoCommand) prepare(ctx context.Context, r *runningServer) (demoReady, error) {
@@ -148,6 +175,10 @@ func (d demoReady) announce(p *program, data string) {
 	if d.SignIn != "" {
 		link = d.SignIn
 	}
+	fakeSlack := ""
+	if d.Slack != "" {
+		fakeSlack = "Decide the same requests in a fake Slack workspace:\n\n  " + d.Slack + "\n\n"
+	}
 	// Indented lines can be typed.
 	fmt.Fprintf(p.out, `Fermata is ready at %[1]s; its data is in %[3]s. Stop it with Ctrl-C.
 
@@ -155,7 +186,7 @@ Open the inbox in your browser:
 
   %[4]s
 
-In another terminal, list open requests and start one more run:
+%[6]sIn another terminal, list open requests and start one more run:
 
   export FERMATA_URL=%[1]s FERMATA_TOKEN=%[2]s
   %[5]s inbox
@@ -168,7 +199,7 @@ Or with curl only:
   curl -s $FERMATA_URL/api/v1/ai/chat -H "Authorization: Bearer $FERMATA_TOKEN" -H 'Content-Type: application/json' \
     -d '{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}'
 
-`, d.URL, d.Token, data, link, programName())
+`, d.URL, d.Token, data, link, programName(), fakeSlack)
 }
 
 // programName returns how to call this program in any terminal: by its name if it is on the path,

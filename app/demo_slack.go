@@ -1,0 +1,93 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/channel/slack"
+	"github.com/fermata-go/fermata/channel/slack/slackfake"
+	"github.com/fermata-go/fermata/executor"
+)
+
+// demoSlack is the fake Slack workspace of the demo. Dana's account is linked, eve's is not.
+type demoSlack struct {
+	*slackfake.Slack
+	channel    *slack.Channel
+	approvals  string
+	dana, eve  string
+	routesFile string
+}
+
+const demoSlackTour = "This is a strict fake of Slack: it rejects what Slack rejects. Dana's account is linked, so a click of dana decides. " +
+	"Choose eve on the left and click the same button: the account is not linked, and only eve sees the answer."
+
+// demoRoutes sends every request of the demo to the fake channel.
+const demoRoutes = `routes:
+- name: default
+  steps:
+  - {at: 0s, notify: ["slack:#approvals"]}
+  - {at: 24h, expire: stale}
+`
+
+// startDemoSlack starts the workspace, and a channel that is connected to it by Socket Mode.
+func startDemoSlack(dir string, log *slog.Logger) (*demoSlack, error) {
+	fake, err := slackfake.Start(slackfake.Config{Tour: demoSlackTour})
+	if err != nil {
+		return nil, err
+	}
+	d := &demoSlack{Slack: fake, approvals: fake.AddChannel(slackfake.Channel{Name: "approvals", Private: true}), dana: fake.AddUser(demoPerson), eve: fake.AddUser("eve"), routesFile: filepath.Join(dir, "routes-slack.yaml")}
+	fake.Join(d.approvals, fake.BotUser(), d.dana, d.eve)
+	d.channel, err = slack.New(slack.Config{
+		Account: demoAccount, BotToken: fake.BotToken(), AppToken: fake.AppToken(), APIURL: fake.APIURL(), DigestAbove: 50, Log: log,
+	})
+	if err == nil {
+		err = os.WriteFile(d.routesFile, []byte(demoRoutes), 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, fake.Close())
+	}
+	return d, nil
+}
+
+// page returns the address of the page of the channel, as dana.
+func (d *demoSlack) page() string {
+	return d.URL() + "/client?as=" + d.dana + "&channel=" + d.approvals
+}
+
+// prepare links the account of dana, as dana would do in the browser.
+func (d *demoSlack) prepare(ctx context.Context, e *executor.Executor) error {
+	token, err := e.NewLinkToken(ctx, channel.Sender{Account: demoAccount, Channel: slack.Kind, ID: d.Team() + "/" + d.dana, Name: demoPerson})
+	if err == nil {
+		_, err = e.UseLinkToken(ctx, demoAccount, token, demoPerson, []string{"approver"})
+	}
+	return err
+}
+
+// demoPublicURL returns the address of the demo for links, and the listen address with a port.
+func demoPublicURL(addr string) (public, listen string, err error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", "", usage("--addr: %q is not HOST:PORT", addr)
+	}
+	if port == "0" { // links need the port before the server is started
+		free, err := net.Listen("tcp", addr)
+		if err != nil {
+			return "", "", err
+		}
+		_, port, err = net.SplitHostPort(free.Addr().String())
+		if err = errors.Join(err, free.Close()); err != nil {
+			return "", "", err
+		}
+	}
+	name := cmp.Or(host, "localhost")
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		name = "localhost"
+	}
+	return "http://" + net.JoinHostPort(name, port), net.JoinHostPort(host, port), nil
+}

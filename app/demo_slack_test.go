@@ -1,0 +1,157 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+)
+
+// fakeClient uses the pages of the fake Slack workspace as a browser does.
+type fakeClient struct {
+	*testing.T
+	base    string
+	channel string
+	people  map[string]string
+}
+
+func (f *fakeClient) get(person string) string {
+	f.Helper()
+	_, _, body := getPage(f.T, http.DefaultClient, f.base+"/client?"+url.Values{"as": {f.people[person]}, "channel": {f.channel}}.Encode())
+	return body
+}
+
+// post sends a form of the page.
+func (f *fakeClient) post(person, path string, fields ...string) string {
+	f.Helper()
+	form := url.Values{"as": {f.people[person]}, "channel": {f.channel}}
+	for i := 0; i+1 < len(fields); i += 2 {
+		form.Set(fields[i], fields[i+1])
+	}
+	answer, err := http.PostForm(f.base+path, form)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return string(body)
+}
+
+// message returns the time stamp of the message that contains a text and has a button.
+func (f *fakeClient) message(person, text, action string) (ts string) {
+	f.Helper()
+	eventually(f.T, "a message with "+text+" and the button "+action, func() bool {
+		for _, part := range strings.Split(f.get(person), `<div class="message`)[1:] {
+			found := regexp.MustCompile(`name="ts" value="([^"]+)"><input type="hidden" name="action" value="` + action + `"`).FindStringSubmatch(part)
+			if strings.Contains(html.UnescapeString(part), text) && found != nil {
+				ts = found[1]
+				return true
+			}
+		}
+		return false
+	})
+	return ts
+}
+
+// A person without a Slack workspace tries Approve, Deny and Edit in a browser.
+func TestDemo_SlackRoundTrip(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	r, w := io.Pipe()
+	done := make(chan int, 1)
+	var errs bytes.Buffer
+	go func() {
+		done <- run(ctx, []string{"demo", "--slack", "--data", t.TempDir(), "--addr", "127.0.0.1:0", "--every", "0s", "--json"}, w, &errs)
+		w.Close()
+	}()
+	var ready demoReady
+	if err := json.NewDecoder(r).Decode(&ready); err != nil || ready.Slack == "" {
+		t.Fatalf("%+v, %v, %s", ready, err, errs.String())
+	}
+	defer func() {
+		stop()
+		if code := <-done; code != exitOK {
+			t.Errorf("the demo ended with %d: %s", code, errs.String())
+		}
+	}()
+	at, err := url.Parse(ready.Slack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeClient{T: t, base: "http://" + at.Host, channel: at.Query().Get("channel"), people: map[string]string{"dana": at.Query().Get("as")}}
+	eve := regexp.MustCompile(`/client\?as=(\w+)&amp;channel=\w+">eve<`).FindStringSubmatch(f.get("dana"))
+	if eve == nil {
+		t.Fatal(f.get("dana"))
+	}
+	f.people["eve"] = eve[1]
+	server, err := client.New(ready.URL, ready.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := func(key string) api.Request {
+		t.Helper()
+		view, err := server.Run(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range view.Requests {
+			return one
+		}
+		t.Fatalf("%s has no request", key)
+		return api.Request{}
+	}
+
+	ts := f.message("eve", "Jonas Weber", "approve")
+	f.post("eve", "/client/click", "ts", ts, "action", "approve")
+	eventually(t, "eve gets a link that only eve sees", func() bool {
+		return strings.Contains(f.get("eve"), ready.URL+"/link/") && !strings.Contains(f.get("dana"), ready.URL+"/link/")
+	})
+	if d := request("refund-1047").Decision; d != nil {
+		t.Fatalf("the click of an account that is not linked decided: %+v", d)
+	}
+	f.post("dana", "/client/click", "ts", ts, "action", "approve")
+	eventually(t, "dana has approved", func() bool {
+		d := request("refund-1047").Decision
+		return d != nil && d.Verdict == "approve" && d.By == demoPerson && strings.Contains(d.Via, "linked")
+	})
+	eventually(t, "the message says so", func() bool { return strings.Contains(f.get("eve"), "approved by dana") })
+
+	deny := f.message("dana", "Luca Bianchi", "deny")
+	if page := f.post("dana", "/client/click", "ts", deny, "action", "deny"); !strings.Contains(page, `role="dialog"`) {
+		t.Fatalf("no dialog in\n%s", page)
+	}
+	field := regexp.MustCompile(`name="(v:[^"]+)"`).FindStringSubmatch(f.get("dana"))
+	if field == nil {
+		t.Fatal(f.get("dana"))
+	}
+	f.post("dana", "/client/submit", field[1], "a duplicate")
+	eventually(t, "dana has denied", func() bool {
+		d := request("refund-1052").Decision
+		return d != nil && d.Verdict == "reject" && d.By == demoPerson && strings.Contains(string(d.Answer), "duplicate")
+	})
+}
+
+func TestDemoPublicURL(t *testing.T) {
+	for addr, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", ":8080": "http://localhost:8080", "0.0.0.0:81": "http://localhost:81", "[::1]:82": "http://[::1]:82"} {
+		if public, listen, err := demoPublicURL(addr); err != nil || public != want || listen != addr {
+			t.Errorf("%s: %s, %s, %v", addr, public, listen, err)
+		}
+	}
+	if public, listen, err := demoPublicURL("127.0.0.1:0"); err != nil || public != "http://"+listen || strings.HasSuffix(listen, ":0") {
+		t.Errorf("%s, %s, %v", public, listen, err)
+	}
+	if _, _, err := demoPublicURL("x"); err == nil {
+		t.Error("x is accepted")
+	}
+}

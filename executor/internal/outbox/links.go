@@ -22,8 +22,8 @@ const (
 // ErrLinkInvalid says that a one-time link is unknown, expired or used.
 var ErrLinkInvalid = errors.New("executor: the link is unknown, expired or used")
 
-// ErrLinkTaken says that the account of the channel is linked to another person. That person unlinks
-// it first.
+// ErrLinkTaken says that the account of the channel is linked to another person, and must be
+// unlinked first.
 var ErrLinkTaken = errors.New("executor: the account of the channel is linked to another person")
 
 // NewLinkToken returns the token of a one-time link for an account of a channel.

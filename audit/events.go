@@ -257,6 +257,8 @@ type (
 		Provider   string `json:"provider"`
 		Generation int    `json:"generation,omitempty"`
 		Input      Digest `json:"input,omitzero"`
+		// Adopted reports that another client had started the work, and that the run continues it.
+		Adopted bool `json:"adopted,omitempty"`
 	}
 
 	// RunEnded records the end of a run and its status.

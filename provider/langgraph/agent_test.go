@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/langgraph"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -140,6 +141,7 @@ func (r *relay) resumes() (list []string) {
 type agent struct {
 	t *testing.T
 	*executor.Executor
+	store  store.Store
 	relay  *relay
 	ledger *ledger
 	graph  string
@@ -148,7 +150,7 @@ type agent struct {
 
 func newAgent(t *testing.T, graph string) *agent {
 	t.Helper()
-	a := &agent{t: t, relay: newRelay(t, sharedPeer(t)), ledger: newLedger(t), graph: graph}
+	a := &agent{t: t, store: memory.NewStore(nil), relay: newRelay(t, sharedPeer(t)), ledger: newLedger(t), graph: graph}
 	at, _ := json.Marshal(a.ledger.URL)
 	p := provided(t, a.relay.URL, func(c *langgraph.Config) {
 		c.Assistants[graph] = langgraph.Assistant{Configurable: map[string]json.RawMessage{"work_url": at}}
@@ -157,7 +159,7 @@ func newAgent(t *testing.T, graph string) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Executor, err = executor.New(executor.Config{Store: memory.NewStore(nil), Providers: []provider.Provider{p}, Sealer: sealer, Poll: 5 * time.Millisecond, Wait: 2 * time.Minute})
+	a.Executor, err = executor.New(executor.Config{Store: a.store, Providers: []provider.Provider{p}, Sealer: sealer, Poll: 5 * time.Millisecond, Wait: 2 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,22 +404,40 @@ func TestLangGraph_ThreadContinuedElsewhereAsksAgain(t *testing.T) {
 // elsewhere starts a run in the newest paused thread of an assistant, as another client would.
 func elsewhere(t *testing.T, url, graph, body string) {
 	t.Helper()
-	post := func(path, body string, into any) {
-		response, err := http.Post(url+path, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		if err := json.NewDecoder(response.Body).Decode(into); err != nil || response.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d, %v", path, response.StatusCode, err)
-		}
-	}
 	var threads []struct {
 		ID string `json:"thread_id"`
 	}
-	post("/threads/search", `{"status":"interrupted","metadata":{"graph_id":"`+graph+`"},"limit":1}`, &threads)
+	post(t, url+"/threads/search", `{"status":"interrupted","metadata":{"graph_id":"`+graph+`"},"limit":1}`, &threads)
+	runElsewhere(t, url, graph, threads[0].ID, body)
+}
+
+// startElsewhere starts a new thread as another client would, and returns its id.
+func startElsewhere(t *testing.T, url, graph, body string) string {
+	t.Helper()
+	var thread struct {
+		ID string `json:"thread_id"`
+	}
+	post(t, url+"/threads", `{}`, &thread)
+	runElsewhere(t, url, graph, thread.ID, body)
+	return thread.ID
+}
+
+func runElsewhere(t *testing.T, url, graph, thread, body string) {
+	t.Helper()
 	var result any
-	post("/threads/"+threads[0].ID+"/runs/wait", strings.Replace(body, "{", `{"assistant_id":"`+graph+`",`, 1), &result)
+	post(t, url+"/threads/"+thread+"/runs/wait", strings.Replace(body, "{", `{"assistant_id":"`+graph+`",`, 1), &result)
+}
+
+func post(t *testing.T, url, body string, into any) {
+	t.Helper()
+	response, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if err := json.NewDecoder(response.Body).Decode(into); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("status %d, %v", response.StatusCode, err)
+	}
 }
 
 func TestLangGraph_FailedNodeIsRetriedFromItsCheckpoint(t *testing.T) {
@@ -439,4 +459,67 @@ func TestLangGraph_FailedNodeIsRetriedFromItsCheckpoint(t *testing.T) {
 		t.Errorf("%q was published", done.Published)
 	}
 	a.wantWork("draft", "publish")
+}
+
+// Another client has started the thread, and continues it after its run in Fermata has ended.
+func TestLangGraph_PausedThreadIsAdopted(t *testing.T) {
+	a := newAgent(t, "content_review")
+	thread := startElsewhere(t, a.relay.target, "content_review", `{"input":{"topic":"adopted"}}`)
+	find := func() (found []langgraph.Paused) {
+		t.Helper()
+		paused, err := langgraph.ListPaused(t.Context(), langgraph.Config{URL: a.relay.target})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(fmt.Sprint(paused), thread) {
+			t.Error("the thread id is visible")
+		}
+		return paused
+	}
+	paused := find()
+	if len(paused) != 1 || paused[0].Graph != "content_review" {
+		t.Fatalf("the paused threads are %+v", paused)
+	}
+	outcome := a.start(string(paused[0].Input))
+	open := a.waits(outcome, 1)
+	if !strings.Contains(string(open[0].Data), "A text about adopted") || len(find()) != 0 {
+		t.Fatalf("it asks %s", open[0].Data)
+	}
+	open = a.waits(a.answer(open[0], `{"action":"revise","feedback":"more"}`), 1)
+	if again := find(); len(again) != 0 {
+		t.Errorf("it could be adopted twice: %+v", again)
+	}
+	var done struct{ Published string }
+	if a.output(a.answer(open[0], `{"action":"approve"}`), &done); done.Published != "A text about adopted, more" {
+		t.Errorf("%q was published", done.Published)
+	}
+	a.wantWork("publish") // the draft was made before
+	head, err := a.store.AuditHead(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := a.store.AuditLines(t.Context(), "acme", 0, int(head.Seq))
+	if err != nil {
+		t.Fatal(err)
+	}
+	adopted := 0
+	for _, line := range lines {
+		if strings.Contains(string(line.Raw), thread) {
+			t.Error("the thread id is in the audit log")
+		}
+		if strings.Contains(string(line.Raw), `"adopted":true`) && strings.Contains(string(line.Raw), `"run.started"`) {
+			adopted++
+		}
+	}
+	if adopted != 1 {
+		t.Errorf("%d lines say that the run was adopted", adopted)
+	}
+}
+
+func TestLangGraph_UnknownAdoptionFails(t *testing.T) {
+	a := newAgent(t, "content_review")
+	failed, ok := a.start(`{"fermata_adopt":"00000000000000000000000000000000"}`).(fermata.Failed)
+	if !ok || failed.Code != "thread_lost" {
+		t.Errorf("it returned %+v", failed)
+	}
 }

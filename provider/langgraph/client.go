@@ -231,7 +231,7 @@ func (r *runInfo) active() bool { return r.Status == "pending" || r.Status == "r
 
 func (c *client) createThread(ctx context.Context, id string) error {
 	return c.call(ctx, "creating the thread", http.MethodPost, "/threads", map[string]any{
-		"thread_id": id, "if_exists": "do_nothing", "metadata": map[string]string{"fermata": "owned"},
+		"thread_id": id, "if_exists": "do_nothing", "metadata": map[string]string{"fermata": markOwned},
 	}, nil)
 }
 

@@ -66,7 +66,11 @@ func (x *execution) execute(ctx context.Context) (provider.Result, error) {
 		if err := x.assistant.checkInput(x.Input); err != nil {
 			return provider.Result{Outcome: provider.Failed{Code: codeInvalidInput, Message: err.Error(), Final: true}}, nil
 		}
-		x.thread, x.fresh = newThreadID(), true
+		if result, err := x.chooseThread(ctx); err != nil {
+			return provider.Result{}, err
+		} else if result != nil {
+			return *result, nil
+		}
 		if err := x.Owner.SetRef(ctx, x.thread); err != nil {
 			return provider.Result{}, err
 		}
@@ -75,6 +79,8 @@ func (x *execution) execute(ctx context.Context) (provider.Result, error) {
 		return x.end(ctx, *failed)
 	}
 	switch {
+	case x.provider.Adopts(x.Input) && x.isNew():
+		return x.adopt(ctx)
 	case x.Completed != nil || len(x.applied) == 0 && x.Failed == "" && len(x.Open) > 0:
 		return x.repeat(), nil
 	case x.Failed != "":
@@ -83,6 +89,26 @@ func (x *execution) execute(ctx context.Context) (provider.Result, error) {
 		return x.step(ctx, []string{x.key("start")}, x.startBody)
 	}
 	return x.resume(ctx)
+}
+
+// isNew reports whether the thread has given no result yet.
+func (x *execution) isNew() bool {
+	return x.Completed == nil && x.Failed == "" && len(x.Open) == 0
+}
+
+// chooseThread finds the thread that the run adopts, or makes the id of a new one. It returns a
+// result if there is none.
+func (x *execution) chooseThread(ctx context.Context) (*provider.Result, error) {
+	adopted, ok := adoptionOf(x.Input)
+	if !ok {
+		x.thread, x.fresh = newThreadID(), true
+		return nil, nil
+	}
+	var err error
+	if x.thread, err = x.findAdopted(ctx, adopted); err != nil || x.thread != "" {
+		return nil, err
+	}
+	return &provider.Result{Outcome: provider.Failed{Code: codeLost, Message: "the thread is no longer paused", Final: true}}, nil
 }
 
 // newThreadID returns a random UUID.
@@ -411,6 +437,11 @@ func (x *execution) remaining(state *threadState) []rawInterrupt {
 }
 
 func (x *execution) completed(ctx context.Context, values json.RawMessage, reason string) (provider.Result, error) {
+	if x.Adopted {
+		if err := x.mark(ctx, markNone); err != nil {
+			return provider.Result{}, err
+		}
+	}
 	x.Open = nil
 	values = x.scrub(values)
 	x.Completed = &completed{Content: lastMessage(values), Output: values, Reason: reason}
@@ -483,18 +514,7 @@ func (x *execution) changed(ctx context.Context) (provider.Result, error) {
 			x.Answered = count(x.Answered, x.Open[n].Interrupt)
 		}
 	}
-	raised := state.interrupts()
-	switch {
-	case len(raised) > 0:
-		x.raise(x.Run, &state, x.scrubAll(raised))
-	case len(state.Next) > 0:
-		q := breakpointQuestion(&state)
-		q.ID = questionID(x.Run, q, x.Answered[""])
-		x.Open, x.Checkpoint = []question{q}, state.Checkpoint.ID
-	default:
-		return x.completed(ctx, state.Values, "continued by another client")
-	}
-	return x.end(ctx, provider.Waiting{Interrupts: x.open(x.Run.Graph), Unused: x.unused})
+	return x.pause(ctx, &state, state.interrupts())
 }
 
 // hiddenThread replaces the thread id in all data that people see.

@@ -123,6 +123,9 @@ func (p *Provider) CheckInput(_ context.Context, _, graph string, input json.Raw
 }
 
 func (a *Assistant) checkInput(input json.RawMessage) error {
+	if _, ok := adoptionOf(input); ok {
+		return nil
+	}
 	if len(input) > fermata.MaxDataBytes {
 		return &provider.InputError{Code: provider.CodeDataTooLarge, Problem: fmt.Sprintf("it has %d bytes; %d are allowed", len(input), fermata.MaxDataBytes)}
 	}
@@ -163,7 +166,7 @@ func (p *Provider) Delete(ctx context.Context, run provider.Run) error {
 		return nil
 	}
 	t, err := p.client.thread(ctx, run.Ref)
-	if err == nil && t.Metadata.Fermata == "owned" {
+	if err == nil && t.Metadata.Fermata == markOwned {
 		err = p.client.deleteThread(ctx, run.Ref)
 	}
 	if hasStatus(err, http.StatusNotFound) {
@@ -179,7 +182,7 @@ func (p *Provider) NotifyWithdrawn(ctx context.Context, run provider.Run, _ prov
 		return nil
 	}
 	t, err := p.client.thread(ctx, run.Ref)
-	if err == nil && t.Metadata.Fermata == "owned" {
+	if err == nil && t.Metadata.Fermata == markOwned {
 		var runs []runInfo
 		runs, err = p.client.runs(ctx, run.Ref)
 		for _, r := range runs {

@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-go/fermata/executor/internal/tracing"
 	"github.com/fermata-go/fermata/executor/internal/txn"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -118,7 +119,14 @@ func (w *Worker) startWrites(ctx context.Context, request StartRequest, begin st
 	}
 	c := txn.New(createdRun(begin, store.Lease{}), known, time.Time{})
 	c.Documents = append(c.Documents, paper)
-	err = c.AddAudit(auditrec.ActorOrSystem(request.origin()), c.AuditPlace(), audit.RunStarted{Provider: begin.Provider, Generation: begin.AfterGeneration + 1, Input: c.Digest(string(request.Input))})
+	p, _, err := w.providers.Find(request.Graph)
+	if err != nil {
+		return nil, nil, err
+	}
+	adopter, ok := p.(provider.Adopter)
+	err = c.AddAudit(auditrec.ActorOrSystem(request.origin()), c.AuditPlace(), audit.RunStarted{
+		Provider: begin.Provider, Generation: begin.AfterGeneration + 1, Input: c.Digest(string(request.Input)), Adopted: ok && adopter.Adopts(request.Input),
+	})
 	return c, &known, err
 }
 

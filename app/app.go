@@ -76,6 +76,7 @@ type commands struct {
 	Watch   watchCommand   `cmd:"" group:"people" help:"Print the events of a run until it ends."`
 	Cancel  cancelCommand  `cmd:"" group:"people" help:"Cancel a run."`
 	Retry   retryCommand   `cmd:"" group:"people" help:"Retry a parked or failed run."`
+	Adopt   adoptCommands  `cmd:"" group:"people" help:"Continue runs that other clients have started."`
 	Receipt receiptCommand `cmd:"" group:"people" help:"Say what an external agent did after the decision."`
 	Inbox   inboxCommand   `cmd:"" group:"people" help:"Show open requests and decide them."`
 	Show    showCommand    `cmd:"" group:"people" help:"Show a request."`

@@ -129,6 +129,13 @@ Examples:
   fermata receipt drop-1 --outcome done --digest 3f0a1c5f7d0b2e9a4c6d8e1f3a5b7c9d1e3f5a7b9c1d3e5f7a9b1c3d5e7f9a1b
   fermata receipt drop-1 --outcome not_done --result '{"reason":"the table is gone"}' --digest 3f0a1c5f7d0b2e9a4c6d8e1f3a5b7c9d1e3f5a7b9c1d3e5f7a9b1c3d5e7f9a1b`,
 
+	"adopt langgraph": `Each paused thread becomes a run of the graph langgraph:GRAPH, and its interrupts appear in the inbox. The server of Fermata continues the threads, so its configuration must name the same LangGraph server and the graphs as assistants. The command watches for new threads until it is interrupted. It needs a key with the role agent.
+
+Examples:
+
+  fermata adopt langgraph http://127.0.0.1:2024
+  fermata adopt langgraph https://agents.example.com --api-key-file langgraph.key --once`,
+
 	"cancel": `Open requests of the run are withdrawn. Effects that were executed are not undone.
 
 Example:

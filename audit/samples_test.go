@@ -72,7 +72,7 @@ func bodies() []audit.Body {
 		audit.GrantRevoked{Grant: "grt_1", Why: "policy_changed"},
 		audit.EffectBegun{Number: 1, Action: action, Key: "eff_1", Repeatable: true, Fence: 7, Ruling: ruling, Trace: trace},
 		audit.EffectEnded{Number: 1, Action: action, State: audit.EffectStateFailed, Receipt: digest("pay_receipt", "done"), Error: digest("pay_error", "no"), Trace: trace},
-		audit.RunStarted{Provider: "inproc", Generation: 2, Input: digest("pay_input", "in")},
+		audit.RunStarted{Provider: "inproc", Generation: 2, Input: digest("pay_input", "in"), Adopted: true},
 		audit.RunEnded{Status: "completed", Outcome: digest("pay_outcome", "out")},
 		audit.LogExported{Format: "jsonl", From: 1, To: 22, SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 		audit.PayloadsErased{Payloads: []string{"pay_reason", "pay_comment"}, Order: "dsr-17"},

@@ -63,7 +63,7 @@ func (c *adoptLangGraph) Run(ctx context.Context, p *program) error {
 	}
 }
 
-// adoptNew adopts the threads that are paused now. A thread that cannot be adopted is reported once.
+// adoptNew adopts the threads that are paused now. It reports once what it cannot adopt.
 func (c *adoptLangGraph) adoptNew(ctx context.Context, p *program, to *client.Client, config langgraph.Config, known map[string]bool) error {
 	paused, err := langgraph.ListPaused(ctx, config)
 	if err != nil {

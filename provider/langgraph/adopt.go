@@ -26,8 +26,8 @@ const (
 type Paused struct {
 	// Graph is the graph of the thread.
 	Graph string
-	// StateKey and Input start the run that adopts the thread. Both are the same each time until the
-	// thread continues, so that a repeated start adopts it once.
+	// StateKey and Input start the run that adopts the thread. Both are the same until the thread
+	// continues, so that a repeated start adopts it once.
 	StateKey string
 	Input    json.RawMessage
 }
@@ -43,8 +43,8 @@ func threadHash(id string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// ListPaused lists the paused threads of a server that no run has adopted. Config.Assistants are not
-// used.
+// ListPaused lists the paused threads of a server that no run has adopted. Config.Assistants are
+// not used.
 func ListPaused(ctx context.Context, config Config) ([]Paused, error) {
 	p, err := New(config)
 	if err != nil {

@@ -74,24 +74,17 @@ func TestClaude_ThereAreNoSubagents(t *testing.T) {
 	}
 }
 
-// brokenHook returns a command that starts the CLI with a hook that does not answer.
-func brokenHook(t *testing.T) string {
-	t.Helper()
-	script := filepath.Join(t.TempDir(), "claude")
-	text := "#!/bin/sh\nfor a; do case $last in --settings) sed -i 's|127.0.0.1:[0-9]*/hook|127.0.0.1:1/hook|' \"$a\";; esac; last=$a; done\nexec " + claudetest.CLI(t) + " \"$@\"\n"
-	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return script
-}
-
 // If the hook does not answer, the CLI applies its own permissions and goes on.
 func TestClaude_WithoutItsHookNothingRunsAndTheExecutionFails(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
 	model := claudetest.NewModel(t, onceCalling("Bash", map[string]any{"command": "echo did >>done"}))
 	settings := config(t, model, bash(work))
-	settings.Command = brokenHook(t)
+	script, err := filepath.Abs("testdata/broken-hook.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings.Command, settings.Environment = script, append(settings.Environment, "REAL_CLAUDE="+settings.Command)
 	broken, err := claude.New(settings)
 	if err != nil {
 		t.Fatal(err)

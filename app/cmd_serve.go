@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/channel"
@@ -148,7 +149,7 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	}
 	r.server, err = server.New(server.Config{
 		Executor: r.Executor, Auth: authn.Keys(r.store), Log: log, Version: version(), Tracer: r.tracing.tracer(),
-		Limits: serverLimits(c.Limits), PolicyStatus: files.Status,
+		Settings: serverSettings(c), Limits: serverLimits(c.Limits), PolicyStatus: files.Status,
 		SignIn: &authn.SignIn{Credentials: r.store, Sealer: file, PublicURL: c.Listen.PublicURL, OIDC: oidcConfig(c.Auth.OIDC), Lifetime: c.Auth.Session.Lifetime, IdleTimeout: c.Auth.Session.IdleTimeout},
 	})
 	if err != nil {
@@ -174,6 +175,14 @@ func auditConfig(c config.Audit) (a executor.AuditConfig, err error) {
 		}
 	}
 	return a, nil
+}
+
+// serverSettings returns the configuration for the administration page.
+func serverSettings(c *config.Config) (list []api.Setting) {
+	for _, v := range c.Effective() {
+		list = append(list, api.Setting{Key: v.Key, Value: v.Value, From: v.From})
+	}
+	return list
 }
 
 func serverLimits(l config.Limits) server.Limits {

@@ -47,7 +47,7 @@ func (s *Server) invite(ctx context.Context, in *inviteInput) (*struct{ Body api
 			roles = append(roles, authn.Role(name))
 		}
 	}
-	path, until, err := sessions.Invite(ctx, principalOf(ctx).Account, in.Body.Name, roles)
+	path, until, err := sessions.Invite(ctx, principalOf(ctx).Account, in.Body.Name, roles, principalOf(ctx))
 	if errors.Is(err, authn.ErrNameTaken) {
 		return nil, problem("bad_request", "the name is taken; choose another one")
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/logsample"
 	"github.com/fermata-go/fermata/internal/recovery"
@@ -59,6 +60,8 @@ type Config struct {
 	Log *slog.Logger
 	// Tracer, if set, traces requests as part of the callers' traces.
 	Tracer trace.Tracer
+	// Settings is the effective configuration, for admins. Secrets must be masked.
+	Settings []api.Setting
 	// Collectors are metrics of other components to export with those of the server.
 	Collectors []prometheus.Collector
 	// PolicyStatus, if set, reports problems of the policy and groups files for the metrics.
@@ -131,6 +134,7 @@ func New(config Config) (*Server, error) {
 	s.registerSavedViews()
 	s.registerMembers()
 	s.registerPasskeys()
+	s.registerAdmin()
 	s.registerDeliveries()
 	s.registerWebhooks()
 	s.registerLinks()

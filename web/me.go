@@ -1,9 +1,11 @@
 package web
 
 import (
+	"net/http"
 	"slices"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
 )
 
 // meData is the data of the profile page.
@@ -11,6 +13,7 @@ type meData struct {
 	api.Me
 	Passkeys *passkeysData     // nil: the person signs in otherwise
 	Links    []api.ChannelLink // the linked accounts of channels
+	Sessions credentialTable
 }
 
 // me shows the signed-in person.
@@ -24,6 +27,9 @@ func (s *Site) me(v *visit) (response, error) {
 		if data.Links, err = v.api.ChannelLinks(v.ctx()); err != nil {
 			return nil, err
 		}
+	}
+	if data.Sessions, err = credentialsOf(v, "sessions", client.MySessions, "/me/sessions"); err != nil && problemOf(err).Status != http.StatusNotFound {
+		return nil, err
 	}
 	return page{Name: "me", Title: v.t("me.title"), Data: data}, nil
 }

@@ -37,7 +37,7 @@ func (s *Site) navigation(v *visit, current string) []navGroup {
 	}
 	var groups []navGroup
 	for _, e := range navEntries {
-		if !s.paths[e.path] {
+		if !s.paths[e.path] || e.path == "/admin" && !v.isAdmin() {
 			continue
 		}
 		title := ""

@@ -71,7 +71,13 @@ var routes = []route{
 	{"GET /link/{token}", (*Site).showLink},
 	{"POST /link/{token}", (*Site).useLink},
 
+	{"POST /me/sessions/{id}/end", (*Site).endMySession},
+
 	// admin.go
+	{"GET /admin", (*Site).admin},
+	{"POST /admin/members", (*Site).invite},
+	{"POST /admin/members/{id}/remove", (*Site).removeMember},
+	{"POST /admin/{list}/{id}/end", (*Site).endCredential},
 	// tour.go
 	{"POST /tour/close", (*Site).closeTour},
 

@@ -30,8 +30,9 @@ import (
 const InvitationTTL = 72 * time.Hour
 
 const (
-	memberIDKind    = "member"
-	invitationLabel = "invitation"
+	memberIDKind     = "member"
+	invitationIDKind = "invitation"
+	invitationLabel  = "invitation"
 	// maxGenerations is how often a name can be invited.
 	maxGenerations = 100
 )
@@ -42,6 +43,8 @@ var ErrNameTaken = errors.New("authn: the name is taken; choose another one")
 
 // invitation is the sealed content of an invitation link.
 type invitation struct {
+	// ID is that of a credential, with which the invitation can be revoked.
+	ID            string
 	Account, Name string
 	Roles         []Role
 	Generation    int
@@ -60,7 +63,7 @@ func (p *Sessions) HasMembers() bool { return p.idp == nil }
 
 // Invite returns the path of a link with which a person becomes a member, once. Another invitation
 // for the same name replaces their password.
-func (p *Sessions) Invite(ctx context.Context, account, name string, roles []Role) (path string, until time.Time, err error) {
+func (p *Sessions) Invite(ctx context.Context, account, name string, roles []Role, by Principal) (path string, until time.Time, err error) {
 	switch {
 	case account == "" || !isDisplayable(name, maxPrincipal) || strings.TrimSpace(name) != name:
 		return "", until, fmt.Errorf("%w: an invitation needs an account and a name without surrounding spaces", store.ErrInvalid)
@@ -75,7 +78,15 @@ func (p *Sessions) Invite(ctx context.Context, account, name string, roles []Rol
 		return "", until, ErrNameTaken
 	}
 	until = p.now().Add(InvitationTTL).Truncate(time.Second)
-	token, err := p.sealCookie(invitationLabel, invitation{Account: account, Name: name, Roles: roles, Generation: next, Until: until})
+	id, role := ident.Random(invitationIDKind), strings.Join(RoleNames(roles), ",")
+	line, err := by.auditLine(account, audit.APIKeyMade{Key: id, Name: name, Role: role, Until: audit.TimestampOf(until)})
+	if err == nil {
+		err = p.Credentials.AddCredential(ctx, store.Credential{ID: id, Account: account, Name: name, Role: role, Hash: noPassword, Expires: until}, line)
+	}
+	if err != nil {
+		return "", until, err
+	}
+	token, err := p.sealCookie(invitationLabel, invitation{ID: id, Account: account, Name: name, Roles: roles, Generation: next, Until: until})
 	return "/signin/invitation?token=" + url.QueryEscape(token), until, err
 }
 
@@ -187,17 +198,22 @@ func (i invitation) principal() Principal {
 }
 
 // readInvitation returns the invitation of a request.
-func (p *Sessions) readInvitation(token string) (i invitation, err error) {
+func (p *Sessions) readInvitation(ctx context.Context, token string) (i invitation, err error) {
+	invalid := problems.New("forbidden", "this invitation is invalid, was used or has expired; ask for a new one")
 	if !p.openCookie(invitationLabel, token, &i) || !p.now().Before(i.Until) {
-		return i, problems.New("forbidden", "this invitation is invalid or has expired; ask for a new one")
+		return i, invalid
 	}
-	return i, nil
+	c, err := p.Credentials.Credential(ctx, i.ID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !c.Revoked.IsZero() {
+		return i, invalid
+	}
+	return i, err
 }
 
 // showInvitation shows the form in which an invited person chooses a password.
 func (p *Sessions) showInvitation(w http.ResponseWriter, r *http.Request) {
 	token := r.URL.Query().Get("token")
-	i, err := p.readInvitation(token)
+	i, err := p.readInvitation(r.Context(), token)
 	if err != nil {
 		p.rejectSignIn(w, r, err)
 		return
@@ -212,7 +228,7 @@ func (p *Sessions) acceptInvitation(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, password := r.PostFormValue("token"), r.PostFormValue("password")
-	i, err := p.readInvitation(token)
+	i, err := p.readInvitation(r.Context(), token)
 	if err != nil {
 		p.rejectSignIn(w, r, err)
 		return
@@ -270,6 +286,9 @@ func (p *Sessions) addMember(ctx context.Context, i invitation, who Principal, h
 	err = p.Credentials.AddCredential(ctx, member, line)
 	if errors.Is(err, store.ErrExists) {
 		return problems.New("forbidden", "this invitation was already used; ask for a new one")
+	}
+	if err == nil {
+		err = p.EndCredential(ctx, i.Account, TypeInvitation, i.Name, i.ID, who)
 	}
 	if err != nil || before == nil {
 		return err

@@ -52,7 +52,7 @@ func (p *Sessions) invitationOptions(w http.ResponseWriter, r *http.Request) {
 		p.rejectScript(w, problems.New("forbidden", "cross-origin request"))
 		return
 	}
-	i, err := p.readInvitation(r.PostFormValue("token"))
+	i, err := p.readInvitation(r.Context(), r.PostFormValue("token"))
 	if err != nil {
 		p.rejectScript(w, err)
 		return

@@ -27,6 +27,9 @@ func (p *Sessions) deleteEndedSessions(r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), cleanupTimeout)
 	defer cancel()
 	forgotten, err := p.Credentials.PurgeCredentials(ctx, sessionIDKind+"_", p.now().Add(-endedSessionRetention), cleanupBatch)
+	if err == nil && p.HasMembers() {
+		_, err = p.Credentials.PurgeCredentials(ctx, invitationIDKind+"_", p.now().Add(-endedSessionRetention), cleanupBatch)
+	}
 	if err != nil {
 		p.hooks.Failed("sessions")
 		p.hooks.Log.Error("deleting ended sessions failed", "err", err)

@@ -81,7 +81,7 @@ func (s *Server) start(address string) {
 	s.must(err)
 	s.API, err = server.New(server.Config{
 		Executor: s.Executor, Auth: authn.Keys(s.runs), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: log,
-		SignIn: &authn.SignIn{Credentials: s.runs, Sealer: sealer},
+		SignIn: &authn.SignIn{Credentials: s.runs, Sealer: sealer}, Settings: []api.Setting{{Key: "listen.addr", Value: `":8080"`}, {Key: "store.url", Value: "(secret)", From: "FERMATA_STORE_URL"}},
 	})
 	s.must(err)
 	site, err := s.config.Site(s.API)

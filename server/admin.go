@@ -1,0 +1,86 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/store"
+)
+
+// credentialList is a list of credentials in the API.
+type credentialList struct {
+	path, name string // name is the plural
+	of         authn.CredentialType
+	mine       bool // only those of the caller
+	roles      []authn.Role
+}
+
+var credentialLists = []credentialList{
+	{path: "/keys", name: "keys", of: authn.TypeKey, roles: []authn.Role{authn.RoleAdmin}},
+	{path: "/sessions", name: "sessions", of: authn.TypeSession, roles: []authn.Role{authn.RoleAdmin}},
+	{path: "/invitations", name: "invitations", of: authn.TypeInvitation, roles: []authn.Role{authn.RoleAdmin}},
+	{path: "/me/sessions", name: "my-sessions", of: authn.TypeSession, mine: true, roles: []authn.Role{authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor}},
+}
+
+func (s *Server) registerAdmin() {
+	for _, l := range credentialLists {
+		text := map[bool]string{false: "", true: "your "}[l.mine] + strings.TrimPrefix(l.name, "my-")
+		huma.Register(s.api, operation("list-"+l.name, http.MethodGet, api.Prefix+l.path, "List "+text+" that are valid", l.roles...),
+			func(ctx context.Context, _ *struct{}) (*pageOutput[api.Credential], error) {
+				return s.listCredentials(ctx, l)
+			})
+		end := operation("end-"+strings.TrimSuffix(l.name, "s"), http.MethodDelete, api.Prefix+l.path+"/{id}", "Revoke one of "+text, l.roles...)
+		end.DefaultStatus = http.StatusNoContent
+		huma.Register(s.api, end, func(ctx context.Context, in *memberInput) (*struct{}, error) {
+			return nil, s.endCredential(ctx, l, in.ID)
+		})
+	}
+	huma.Register(s.api, operation("configuration", http.MethodGet, api.Prefix+"/configuration", "Get the effective configuration", authn.RoleAdmin),
+		func(context.Context, *struct{}) (*pageOutput[api.Setting], error) {
+			return paged(s.config.Settings, len(s.config.Settings), func(v api.Setting) api.Setting { return v }, nil)
+		})
+}
+
+// personOf returns the person whose credentials a list has; "" for all.
+func (s *Server) personOf(ctx context.Context, l credentialList) (person string, err error) {
+	me := principalOf(ctx)
+	switch {
+	case s.sessions == nil, l.mine && !authn.IsSession(me.Auth.Credential):
+		return "", store.ErrNotFound
+	case l.mine:
+		return me.ID, nil
+	}
+	return "", nil
+}
+
+func (s *Server) listCredentials(ctx context.Context, l credentialList) (*pageOutput[api.Credential], error) {
+	me := principalOf(ctx)
+	person, err := s.personOf(ctx, l)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	list, err := s.sessions.ValidCredentials(ctx, me.Account, l.of, person)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return paged(list, len(list), func(c store.Credential) api.Credential {
+		return api.Credential{ID: c.ID, Name: c.Name, Roles: authn.RoleNames(authn.RolesOf(c)), CreatedAt: c.Created, ExpiresAt: orNil(c.Expires), Current: c.ID == me.Auth.Credential}
+	}, nil)
+}
+
+func (s *Server) endCredential(ctx context.Context, l credentialList, id string) error {
+	me := principalOf(ctx)
+	person, err := s.personOf(ctx, l)
+	if err == nil {
+		err = s.sessions.EndCredential(ctx, me.Account, l.of, person, id, me)
+	}
+	if err != nil {
+		return problemOf(err)
+	}
+	return nil
+}

@@ -126,6 +126,8 @@ func servedBy(channels []channel.Channel) (served desk.Channels) {
 			continue
 		}
 		served.Kinds = append(served.Kinds, ch.Kind())
+		_, personal := ch.(channel.Personal)
+		served.People = served.People || personal
 		if checker, ok := ch.(channel.AddressChecker); ok {
 			checkers[ch.Kind()] = checker
 		}

@@ -68,7 +68,7 @@ func (p *program) tryStart(ctx context.Context, c *config.Config) error {
 	channels, noChannels := p.openChannels(c, slog.New(slog.DiscardHandler))
 	var noDesk error
 	if noChannels == nil { // otherwise targets are not served because of these errors
-		_, _, noDesk = openPolicyFiles(ctx, c.Desk, servedBy(channels))
+		_, _, noDesk = openPolicyFiles(ctx, c, servedBy(channels))
 	}
 	_, noCertificate := certificate(c.Listen.TLS, slog.New(slog.DiscardHandler))
 	var wrong []config.Mistake

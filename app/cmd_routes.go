@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/desk/routefile"
 )
@@ -44,16 +46,20 @@ type routesReport struct {
 // not serve.
 func (c *routesCheck) Run(p *program) error {
 	channels := p.channels
+	var schedules config.OnCall
 	if c.Config != "" {
 		settings, err := storeFlags{Config: c.Config}.settings()
 		if err == nil {
+			schedules = settings.OnCall
 			channels, err = p.openChannels(settings, slog.New(slog.DiscardHandler))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	routes, err := loadRoutes(c.File, servedBy(channels))
+	served := servedBy(channels)
+	served.Schedules = slices.Sorted(maps.Keys(schedules))
+	routes, err := loadRoutes(c.File, served)
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	if r.channels, err = p.openChannels(c, log); err != nil {
 		return err
 	}
-	files, sitting, err := openPolicyFiles(context.Background(), c.Desk, servedBy(r.channels))
+	files, sitting, err := openPolicyFiles(context.Background(), c, servedBy(r.channels))
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/desk/routefile"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/yamlfile"
+	"github.com/fermata-go/fermata/oncall"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/server"
 )
@@ -72,6 +73,11 @@ func (d *groupsFile) Members(name string) ([]string, bool) {
 	return members, known
 }
 
+// People lists a group, for notices.
+func (d *groupsFile) People(ctx context.Context, who string) ([]string, bool, error) {
+	return d.current.Load().People(ctx, who)
+}
+
 // load reads the file again.
 func (d *groupsFile) load() error {
 	members := desk.StaticDirectory{}
@@ -107,13 +113,20 @@ func parseGroups(text []byte) (desk.StaticDirectory, error) {
 }
 
 // openPolicyFiles reads the files. If one cannot be used, the server does not start.
-func openPolicyFiles(ctx context.Context, c config.Desk, channels desk.Channels) (*policyFiles, executor.DeskConfig, error) {
+func openPolicyFiles(ctx context.Context, all *config.Config, channels desk.Channels) (*policyFiles, executor.DeskConfig, error) {
+	c := all.Desk
 	f := &policyFiles{settings: c, groups: &groupsFile{file: c.GroupsFile}}
 	if err := f.groups.load(); err != nil {
 		return nil, executor.DeskConfig{}, fmt.Errorf("desk.groupsFile: %w", err)
 	}
-	d := executor.DeskConfig{Directory: f.groups, Environment: c.Environment, DiscardRulings: !c.KeepRulings}
-	var err error
+	schedules, err := openSchedules(all.OnCall, all.Webhooks.Allow)
+	if err != nil {
+		return nil, executor.DeskConfig{}, err
+	}
+	channels.Schedules = slices.Sorted(maps.Keys(schedules))
+	f.channels = channels
+	directory := groupDirectory{oncall.Directory{Groups: f.groups, Schedules: schedules}}
+	d := executor.DeskConfig{Directory: directory, Environment: c.Environment, DiscardRulings: !c.KeepRulings}
 	if c.TimeZone != "" { // otherwise the policy defines it
 		d.Zone, err = time.LoadLocation(c.TimeZone)
 		if err != nil || d.Zone == time.Local {
@@ -132,7 +145,7 @@ func openPolicyFiles(ctx context.Context, c config.Desk, channels desk.Channels)
 			text, err := os.ReadFile(c.PolicyFile)
 			return c.PolicyFile, text, err
 		}
-		f.options = policy.Options{Directory: f.groups, Routes: routeNames(d.Routes), UnknownFields: policy.OptionalFields}
+		f.options = policy.Options{Directory: directory, Routes: routeNames(d.Routes), UnknownFields: policy.OptionalFields}
 		f.rules = policy.NewLiveSet(read, f.options)
 		if _, err := f.rules.Reload(ctx); err != nil {
 			return nil, d, fmt.Errorf("desk.policyFile: %w", err)

@@ -35,7 +35,7 @@ func TestPolicyFiles_AreLoaded(t *testing.T) {
 		PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups), RoutesFile: write(t, "routes.yaml", someRoutes),
 		Environment: "prod", TimeZone: "Europe/Zurich", KeepRulings: true,
 	}
-	files, d, err := openPolicyFiles(t.Context(), c, desk.Channels{})
+	files, d, err := openPolicyFiles(t.Context(), &config.Config{Desk: c}, desk.Channels{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestPolicyFiles_AreLoaded(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	c.KeepRulings = false
-	if _, quiet, err := openPolicyFiles(t.Context(), c, desk.Channels{}); err != nil || !quiet.DiscardRulings {
+	if _, quiet, err := openPolicyFiles(t.Context(), &config.Config{Desk: c}, desk.Channels{}); err != nil || !quiet.DiscardRulings {
 		t.Errorf("rulings are kept: %v", err)
 	}
 	// Changes on disk are in force after the next reload; broken files change nothing.
@@ -72,7 +72,7 @@ func TestPolicyFiles_AreLoaded(t *testing.T) {
 // every request would expire, and the server would not restart.
 func TestPolicyFiles_UnsatisfiableRequirementIsLogged(t *testing.T) {
 	c := config.Desk{PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups)}
-	files, d, err := openPolicyFiles(t.Context(), c, desk.Channels{})
+	files, d, err := openPolicyFiles(t.Context(), &config.Config{Desk: c}, desk.Channels{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestPolicyFiles_UnsatisfiableRequirementIsLogged(t *testing.T) {
 // A stricter rule contains an error, so the previous one applies. The metrics must show that.
 func TestPolicyFiles_StatusIsInMetrics(t *testing.T) {
 	c := config.Desk{PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups)}
-	files, _, err := openPolicyFiles(t.Context(), c, desk.Channels{})
+	files, _, err := openPolicyFiles(t.Context(), &config.Config{Desk: c}, desk.Channels{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestPolicyFiles_StatusIsInMetrics(t *testing.T) {
 func TestPolicyFiles_TimeZoneIsApplied(t *testing.T) {
 	c := config.Default().Desk
 	c.PolicyFile = write(t, "policy.yaml", "time_zone: Europe/Zurich\ndefault: allow\nrules:\n- {id: night, when: local.hour < 7, then: deny}\n")
-	_, d, err := openPolicyFiles(t.Context(), c, desk.Channels{})
+	_, d, err := openPolicyFiles(t.Context(), &config.Config{Desk: c}, desk.Channels{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestPolicyFiles_TimeZoneIsApplied(t *testing.T) {
 // A policy that would prevent a start is also rejected while the server runs.
 func TestPolicyFiles_NewPolicyIsCheckedAgainstRoutes(t *testing.T) {
 	c := config.Desk{PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups), RoutesFile: write(t, "routes.yaml", someRoutes)}
-	files, d, err := openPolicyFiles(t.Context(), c, desk.Channels{})
+	files, d, err := openPolicyFiles(t.Context(), &config.Config{Desk: c}, desk.Channels{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestPolicyFiles_ErrorsNameTheFile(t *testing.T) {
 		"two documents":   {config.Desk{GroupsFile: write(t, "g3", someGroups+"---\n"+someGroups)}, "more than one document"},
 		"a broken policy": {config.Desk{PolicyFile: write(t, "p2", "default: maybe\n")}, "desk.policyFile"},
 	} {
-		if _, _, err := openPolicyFiles(t.Context(), c.settings, desk.Channels{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := openPolicyFiles(t.Context(), &config.Config{Desk: c.settings}, desk.Channels{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -186,7 +186,7 @@ func TestPolicyFiles_ErrorsNameTheFile(t *testing.T) {
 func TestPolicyFiles_RoutesAreReloaded(t *testing.T) {
 	rules := strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: db", 1)
 	c := config.Desk{PolicyFile: write(t, "policy.yaml", rules), GroupsFile: write(t, "groups.yaml", someGroups), RoutesFile: write(t, "routes.yaml", someRoutes)}
-	files, d, err := openPolicyFiles(t.Context(), c, desk.Channels{All: true})
+	files, d, err := openPolicyFiles(t.Context(), &config.Config{Desk: c}, desk.Channels{All: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -219,6 +219,22 @@ type (
 	}
 )
 
+// Events of people.
+type (
+	// NotificationsChanged records that a person changed how they are notified: What is settings,
+	// address_added or address_removed.
+	NotificationsChanged struct {
+		What    string `json:"what"`
+		Channel string `json:"channel,omitempty"` // of an address
+		// AwayFrom to AwayUntil is the absence, with its delegate.
+		AwayFrom  Timestamp `json:"awayFrom,omitzero"`
+		AwayUntil Timestamp `json:"awayUntil,omitzero"`
+		Delegate  string    `json:"delegate,omitempty"`
+		// Quiet reports that there are quiet hours.
+		Quiet bool `json:"quiet,omitempty"`
+	}
+)
+
 // Effect and run events.
 type (
 	// EffectBegun is the intent. It is written before the external call.

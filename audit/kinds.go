@@ -56,12 +56,14 @@ func (PayloadsErased) kind() Kind   { return "audit.erased" }
 func (LogVerified) kind() Kind      { return "audit.verified" }
 func (LogSigned) kind() Kind        { return "audit.signed" }
 
+func (NotificationsChanged) kind() Kind { return "notifications.changed" }
+
 // bodyDecoders has the decoder of each kind.
 var bodyDecoders = decoderTable(
 	bodyDecoder[RequestAsked], bodyDecoder[RequestDelivered], bodyDecoder[RequestViewed], bodyDecoder[RequestRendered], bodyDecoder[RequestClaimed], bodyDecoder[RequestRevealed], bodyDecoder[RequestReleased], bodyDecoder[RequestEscalated], bodyDecoder[RequestDelegated], bodyDecoder[RequestSnoozed],
 	bodyDecoder[RequestChanged], bodyDecoder[RequestCommented], bodyDecoder[RequestDecided], bodyDecoder[RequestRefused], bodyDecoder[RequestExpired], bodyDecoder[RequestWithdrawn], bodyDecoder[PolicyLoaded], bodyDecoder[PolicyDenied], bodyDecoder[PolicyAllowed], bodyDecoder[GrantMade],
 	bodyDecoder[GrantUsed], bodyDecoder[GrantRevoked], bodyDecoder[APIKeyMade], bodyDecoder[APIKeyRevoked], bodyDecoder[SessionBegun], bodyDecoder[SessionEnded], bodyDecoder[EffectBegun], bodyDecoder[EffectEnded], bodyDecoder[RunStarted], bodyDecoder[RunEnded], bodyDecoder[RunParked], bodyDecoder[RunRetried],
-	bodyDecoder[LogExported], bodyDecoder[PayloadsErased], bodyDecoder[LogVerified], bodyDecoder[LogSigned], bodyDecoder[AgentReceipt],
+	bodyDecoder[LogExported], bodyDecoder[PayloadsErased], bodyDecoder[LogVerified], bodyDecoder[LogSigned], bodyDecoder[AgentReceipt], bodyDecoder[NotificationsChanged],
 )
 
 type decodeFunc func(data []byte) (Body, error)

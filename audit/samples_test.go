@@ -90,6 +90,7 @@ func bodies() []audit.Body {
 		audit.RequestRevealed{Fields: []string{"/card", "/customer/email"}},
 		audit.RequestRendered{Shown: shown},
 		audit.AgentReceipt{Outcome: audit.ReceiptDone, Ran: digest("pay_ran", "ran"), Result: digest("pay_result", "result")},
+		audit.NotificationsChanged{What: "settings", Channel: "webpush", AwayFrom: at(30), AwayUntil: at(90), Delegate: "bob", Quiet: true},
 	}
 }
 

@@ -33,6 +33,12 @@ type AddressChecker interface {
 	CheckAddress(to string) error
 }
 
+// Personal is implemented by channels that reach people one by one. PersonalAddress returns
+// [Message.To] for the id of a linked account, see [Sender.ID].
+type Personal interface {
+	PersonalAddress(sender string) string
+}
+
 // Message is what a channel sends to one address.
 type Message struct {
 	Account string

@@ -12,6 +12,10 @@ import (
 // [Desk.LinkURL].
 var ErrNotLinked = errors.New("channel: the account is not linked to a person")
 
+// CodeGone is the code of an address that does not exist any more. If it belongs to a person, it is
+// removed.
+const CodeGone = "gone"
+
 // Error says why a message was not sent.
 type Error struct {
 	// Code may be shown to people. It has 1 to 50 lower-case letters, digits and underscores, such

@@ -14,6 +14,11 @@ type Channels struct {
 	Kinds []string
 	// Check, if set, returns why a target of one of the kinds is impossible, such as email:ann.
 	Check func(target string) error
+	// People reports that a channel reaches people one by one, so that targets that name people can
+	// be paged.
+	People bool
+	// Schedules are the names of on-call schedules: db for oncall:db.
+	Schedules []string
 }
 
 // inboxTargets are the targets that find a request in the inbox.
@@ -22,14 +27,20 @@ var (
 	inboxKinds   = []string{"group", "user", "role"}
 )
 
+// peopleTargets stand for people.
+var peopleTargets = []string{TargetApprovers, TargetClaimer, TargetRequester}
+
 // Serves reports whether a notice of a kind reaches a target.
 func (c Channels) Serves(kind NoticeKind, target string) bool {
-	prefix, _, named := strings.Cut(target, ":")
+	prefix, name, named := strings.Cut(target, ":")
+	scheduled := named && prefix == "oncall" && slices.Contains(c.Schedules, name)
 	switch {
 	case c.All || named && slices.Contains(c.Kinds, prefix):
 		return true
 	case kind == NoticePage:
-		return false
+		return c.People && (scheduled || named && (prefix == "group" || prefix == "user") || slices.Contains(peopleTargets, target))
+	case scheduled:
+		return true
 	}
 	return slices.Contains(inboxTargets, target) || named && slices.Contains(inboxKinds, prefix)
 }
@@ -50,6 +61,9 @@ func (c Channels) String() string {
 	all := slices.Clone(inboxTargets)
 	for _, kind := range slices.Concat(inboxKinds, c.Kinds) {
 		all = append(all, kind+":…")
+	}
+	for _, name := range c.Schedules {
+		all = append(all, "oncall:"+name)
 	}
 	text := strings.Join(all, ", ")
 	if len(c.Kinds) == 0 {

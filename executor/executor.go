@@ -219,7 +219,7 @@ func New(config Config) (*Executor, error) {
 		Directory: config.Desk.Directory, Routes: config.Desk.routes(), Policy: config.Desk.Policy != nil, Notify: len(config.Desk.Channels) > 0,
 		RequestTimeout: config.RequestTimeout, Poll: config.Poll, Log: config.Log,
 	}, e.store, e.docs, e.governor, e.providers, e.background)
-	e.outbox = outbox.New(outbox.Config{Channels: config.Desk.Channels, Environment: config.Desk.Environment, BaseURL: config.Desk.BaseURL, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.background, e.stats)
+	e.outbox = outbox.New(outbox.Config{Channels: config.Desk.Channels, Directory: config.Desk.Directory, Environment: config.Desk.Environment, BaseURL: config.Desk.BaseURL, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.background, e.stats)
 	e.webhooks = webhooks.New(webhooks.Config{
 		Sender: config.Webhooks, Environment: config.Desk.Environment, BaseURL: config.Desk.BaseURL, Poll: config.Poll, Log: config.Log, Card: e.outbox.Card,
 	}, e.store, e.docs, e.background)

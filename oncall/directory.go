@@ -16,6 +16,11 @@ type Members interface {
 	Member(who, person string) (bool, error)
 }
 
+// Lister is a directory that lists people, as in package desk.
+type Lister interface {
+	People(ctx context.Context, who string) (people []string, known bool, err error)
+}
+
 // Directory adds schedules to a directory of groups. It implements desk.Directory.
 type Directory struct {
 	// Groups answers for all names that are not schedules; may be nil.
@@ -57,4 +62,13 @@ func (d Directory) OnCall(ctx context.Context, target string) (people []string, 
 		return nil, true, fmt.Errorf("%s: %w", target, err)
 	}
 	return people, true, nil
+}
+
+// People lists the people on call, or of a group if Groups is a [Lister].
+func (d Directory) People(ctx context.Context, who string) (people []string, known bool, err error) {
+	people, known, err = d.OnCall(ctx, who)
+	if groups, ok := d.Groups.(Lister); ok && !known {
+		return groups.People(ctx, who)
+	}
+	return people, known, err
 }

@@ -29,6 +29,9 @@ const author = "author"
 // anyone is any person who may decide at all.
 const anyone = "anyone"
 
+// onCall is the prefix of schedules. A directory may know them without their people.
+const onCall = "oncall:"
+
 // The limits of one rule. The desk rejects more.
 const (
 	maxGroups = 20
@@ -158,6 +161,7 @@ func members(directory Directory, names []string, unknown func(name string)) (pe
 			unknown(name)
 			open = true // already reported; do not also report an empty group
 		}
+		open = open || known && strings.HasPrefix(name, onCall) && len(more) == 0 // it changes
 		people = union(people, more)
 	}
 	return people, open

@@ -23,6 +23,7 @@ type Config struct {
 	Auth      Auth      `key:"auth" help:"Authentication, in addition to API keys (fermata keys create)."`
 	Runs      Runs      `key:"runs" help:"Execution and retention of runs."`
 	Desk      Desk      `key:"desk" help:"Approval policy, groups, and notification routes. Policy and groups are reloaded when their files change; a file that cannot be loaded changes nothing."`
+	OnCall    OnCall    `key:"oncall" help:"On-call schedules for targets such as oncall:db, in routes and in the groups of a policy, by name: a rota {db: {rota: [ann, bob], start: 2026-01-05 09:00, days: 7, timeZone: Europe/Zurich}}, an iCalendar file or URL {db: {calendar: shifts.ics, people: {ann@example.com: ann}}}, or a schedule of PagerDuty {db: {pagerduty: PABC123, tokenFile: token}}. See docs/people.md. In the environment it is written the same way, on one line."`
 	Channels  Channels  `key:"channels" help:"Places where people see requests and decide."`
 	Audit     Audit     `key:"audit" help:"Signing and checking of the audit logs of all accounts. One replica at a time does it. See docs/audit.md."`
 	Limits    Limits    `key:"limits" help:"Limits for callers."`

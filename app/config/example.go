@@ -61,7 +61,7 @@ func (s setting) text() string {
 			return fmt.Sprint(map[string]string(v))
 		}
 		return "{}"
-	case Roles, Classes:
+	case Roles, Classes, OnCall:
 		return "{}"
 	default:
 		return fmt.Sprint(v)

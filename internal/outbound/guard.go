@@ -141,6 +141,10 @@ func checkHost(host string) error {
 	return nil
 }
 
+// HTTP returns the HTTP client for a URL that ParseURL accepted. It checks the address of each
+// connection, follows no redirects and has no time limit.
+func (c *Client) HTTP(target *url.URL) *http.Client { return c.client(target) }
+
 // client returns the HTTP client for a URL that ParseURL accepted.
 func (c *Client) client(target *url.URL) *http.Client {
 	if c.names[hostName(target.Hostname())] {

@@ -99,13 +99,16 @@ func (o *Sender) expandOnce(document store.Document, index requests.DeliveryInde
 }
 
 // addDeliveries adds a delivery for each address of a notice. Targets that people find in the inbox
-// count as delivered; a target without an address is recorded in the request.
+// count as delivered; targets and people that are not reached are recorded in the request.
 func (o *Sender) addDeliveries(c *txn.Tx, notice desk.Notice, request *docs.Request) error {
-	addresses, rest, err := o.addressesOf(c.Run.Account, notice, c.Now)
-	if err != nil {
+	x := expansion{sender: o, account: c.Run.Account, run: c.Run.ID, notice: notice, now: c.Now}
+	if request != nil {
+		x.request = &request.Request
+	}
+	if err := x.expand(o.background.Ctx); err != nil {
 		return err
 	}
-	for _, a := range addresses {
+	for _, a := range x.addresses {
 		due := c.Now
 		if a.NotBefore.After(due) {
 			due = a.NotBefore
@@ -120,12 +123,11 @@ func (o *Sender) addDeliveries(c *txn.Tx, notice desk.Notice, request *docs.Requ
 		return nil
 	}
 	var commands []desk.Command
-	for _, target := range rest {
-		if o.inbox.Serves(notice.Kind, target) {
-			commands = append(commands, desk.RecordDelivery{Target: target, At: c.Now})
-		} else {
-			commands = append(commands, desk.RecordNoticeFailure{Kind: notice.Kind, Target: target, Code: "no_address", Attempt: 1})
-		}
+	for _, target := range x.inInbox {
+		commands = append(commands, desk.RecordDelivery{Target: target, At: c.Now})
+	}
+	for _, u := range x.unreached {
+		commands = append(commands, desk.RecordNoticeFailure{Kind: notice.Kind, Target: u.target, Code: u.code, Attempt: 1})
 	}
 	return o.applyAll(c, request, commands)
 }

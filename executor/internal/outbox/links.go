@@ -89,7 +89,11 @@ func (o *Sender) UseLinkToken(ctx context.Context, account, token, principal str
 	if err != nil {
 		return docs.ChannelLink{}, err
 	}
-	err = o.store.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{change, next}})
+	person, err := o.linkedAddress(ctx, account, link)
+	if err != nil {
+		return docs.ChannelLink{}, err
+	}
+	err = o.store.CommitWrites(ctx, account, store.Writes{Documents: append([]store.DocumentChange{change, next}, person...)})
 	if errors.Is(err, store.ErrStale) {
 		err = ErrLinkInvalid // it was used at the same time
 	}

@@ -152,8 +152,11 @@ func (o *Sender) recordFailed(d *claimed, request *docs.Request, over bool, fail
 	}
 	code := desk.NoticeFailureCode(failure)
 	var err error
+	if result == gaveUp && code == channel.CodeGone && d.body.Person != "" {
+		err = o.forgetAddress(o.background.Ctx, d.document.Account, d.body.Person, d.index.Channel, d.body.To)
+	}
 	if request != nil && d.body.Ref == "" && (d.index.Attempts == 1 || result == gaveUp) {
-		err = o.recordUnreached(d, request.Request, code, next)
+		err = errors.Join(err, o.recordUnreached(d, request.Request, code, next))
 	}
 	return result, errors.Join(failure, err, o.recordAttempt(d, state, code, next))
 }

@@ -20,6 +20,8 @@ import (
 type Config struct {
 	// Channels deliver notices to people.
 	Channels []channel.Channel
+	// Directory lists the people of targets, if it is a desk.Lister.
+	Directory desk.Directory
 	// Environment and BaseURL are shown in messages.
 	Environment, BaseURL string
 	Poll                 time.Duration

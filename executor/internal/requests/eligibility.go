@@ -24,6 +24,11 @@ func (s *Service) MayDecide(doc desk.Request, person string) error {
 	return desk.CheckEligible(doc, person, s.DeskEnv(doc.Created).Directory)
 }
 
+// CanStandIn returns nil if a delegate can stand in for an absent person.
+func (s *Service) CanStandIn(doc desk.Request, absent, delegate string) error {
+	return desk.CanStandIn(doc, absent, delegate, s.DeskEnv(doc.Created).Directory)
+}
+
 // MaySee reports whether a caller may see a request.
 func (s *Service) MaySee(doc desk.Request, viewer desk.Viewer) (bool, error) {
 	return doc.VisibleTo(viewer, s.DeskEnv(doc.Created).Directory)

@@ -19,8 +19,8 @@ import (
 // of decisions, of notices and of policies.
 type groupDirectory struct{ oncall.Directory }
 
-// Members lists a name for the rules that name it. Who is on call changes, so the list of a
-// schedule is empty.
+// Members lists a name for the rules that name it. The list of a schedule is empty, because its
+// people change.
 func (d groupDirectory) Members(name string) ([]string, bool) {
 	if schedule, ok := strings.CutPrefix(name, "oncall:"); ok {
 		_, known := d.Schedules[schedule]

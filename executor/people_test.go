@@ -130,7 +130,7 @@ func withdraw(t *testing.T, e *executor.Executor) {
 	}
 }
 
-// notReached lists who was not reached, as the request shows it.
+// notReached lists the failures that the request shows.
 func notReached(t *testing.T, e *executor.Executor, id string) string {
 	t.Helper()
 	doc, err := e.RequestDocument(t.Context(), "acme", id)
@@ -159,7 +159,7 @@ func TestTargets_ThatNamePeopleReachTheirAddresses(t *testing.T) {
 		{"approvers", "ann bob eve", ""},
 		{"requester", "req", ""},
 		{"oncall:db", "bob", ""},
-		{"oncall:gap", "", "oncall:gap nobody_on_call"},
+		{"oncall:gap", "", "oncall:gap no_one_on_call"},
 		{"oncall:down", "", "oncall:down directory_unavailable"},
 		{"group:empty", "", "group:empty empty_group"},
 		{"group:asker", "", "group:asker excluded"},
@@ -204,8 +204,8 @@ func (downSchedule) OnCall(context.Context, time.Time) ([]string, error) {
 	return nil, errors.New("down")
 }
 
-// A rota hands over at its local time while a request waits: each page reaches who is on call then,
-// and the end reaches the one who was paged.
+// A rota hands over at its local time while a request waits: each page reaches the person on
+// call then, and the end reaches the people that were paged.
 func TestOnCall_PageFollowsTheHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kolkata, err := time.LoadLocation("Asia/Kolkata")
@@ -230,7 +230,7 @@ func TestOnCall_PageFollowsTheHandover(t *testing.T) {
 			t.Errorf("after the handover %q were paged", got)
 		}
 		time.Sleep(24 * time.Hour)
-		if got := notReached(t, e, id); got != "oncall:db nobody_on_call" {
+		if got := notReached(t, e, id); got != "oncall:db no_one_on_call" {
 			t.Errorf("in the gap: %q", got)
 		}
 		withdraw(t, e)

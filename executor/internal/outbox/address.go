@@ -13,13 +13,14 @@ import (
 	"github.com/fermata-go/fermata/executor/internal/docs"
 )
 
-// lookupTimeout is how long a directory may take to list people. Other notices wait meanwhile.
+// lookupTimeout is how long a directory may take to list people, while other notices
+// wait.
 const lookupTimeout = 5 * time.Second
 
 // Why people are not reached, as requests show it.
 const (
 	codeNoAddress     = "no_address"
-	codeNobodyOnCall  = "nobody_on_call"
+	codeNoOneOnCall   = "no_one_on_call"
 	codeEmptyGroup    = "empty_group"
 	codeDirectoryDown = "directory_unavailable"
 	codeAway          = "away"
@@ -149,7 +150,7 @@ func (x *expansion) peopleOf(ctx context.Context, target string) (names []string
 		x.sender.config.Log.Error("people of a target not found", "account", x.account, "target", target, "err", err)
 		return nil, codeDirectoryDown
 	case known && len(names) == 0 && kind == "oncall":
-		return nil, codeNobodyOnCall
+		return nil, codeNoOneOnCall
 	case known && len(names) == 0:
 		return nil, codeEmptyGroup
 	}
@@ -157,8 +158,8 @@ func (x *expansion) peopleOf(ctx context.Context, target string) (names []string
 	return slices.Compact(names), ""
 }
 
-// whyNot returns why a person is not told of the request, or "". A person who is named may be told
-// also if separation of duties excludes them.
+// whyNot returns why a person is not told of the request, or "". A target for one person also
+// reaches a person whom separation of duties excludes.
 func (x *expansion) whyNot(person string, named bool) string {
 	visible, err := x.sender.requests.MaySee(*x.request, desk.Viewer{ID: person, Kind: desk.ActorHuman})
 	switch {

@@ -92,6 +92,8 @@ var mayCall = map[string][]authn.Role{
 	"POST /api/v1/me/passkeys":                    {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
 	"POST /api/v1/me/passkeys/options":            {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
 	"DELETE /api/v1/me/passkeys/{id}":             {authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/me/notifications":                {authn.RoleApprover, authn.RoleAuditor},
+	"PUT /api/v1/me/notifications":                {authn.RoleApprover, authn.RoleAuditor},
 	"GET /api/v1/me/views":                        {authn.RoleApprover, authn.RoleAuditor},
 	"POST /api/v1/me/views":                       {authn.RoleApprover, authn.RoleAuditor},
 	"PUT /api/v1/me/views/{id}":                   {authn.RoleApprover, authn.RoleAuditor},

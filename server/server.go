@@ -132,6 +132,7 @@ func New(config Config) (*Server, error) {
 	s.registerHealth()
 	s.registerMe()
 	s.registerSavedViews()
+	s.registerNotifications()
 	s.registerMembers()
 	s.registerPasskeys()
 	s.registerAdmin()

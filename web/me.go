@@ -10,6 +10,8 @@ import (
 
 // meData is the data of the profile page.
 type meData struct {
+	Notifications *notificationsData // nil for roles without notifications
+
 	api.Me
 	Passkeys *passkeysData     // nil: the person signs in otherwise
 	Links    []api.ChannelLink // the linked accounts of channels
@@ -20,6 +22,9 @@ type meData struct {
 func (s *Site) me(v *visit) (response, error) {
 	data := meData{Me: v.Me}
 	var err error
+	if data.Notifications, err = notificationsOf(v); err != nil {
+		return nil, err
+	}
 	if data.Passkeys, err = passkeysOf(v); err != nil {
 		return nil, err
 	}

@@ -64,6 +64,7 @@ var routes = []route{
 
 	// me.go and links.go
 	{"GET /me", (*Site).me},
+	{"POST /me/notifications", (*Site).saveNotifications},
 	{"POST /me/passkeys", (*Site).addPasskey},
 	{"POST /me/passkeys/options", (*Site).passkeyOptions},
 	{"POST /me/passkeys/{id}/remove", (*Site).removePasskey},

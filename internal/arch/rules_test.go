@@ -105,7 +105,7 @@ var layers = []layer{
 	{"server/internal/stream", may("internal/..."), "server-sent events, whatever they are about"},
 	{"server/internal/presence", may("internal/..."), "viewers of requests, for a short time"},
 	{"server/authn", may("server/internal/problems", "api", "store", "executor", "desk", "audit", "internal/..."), "identifies callers; knows nothing of runs and requests"},
-	{"server", may(".", "server/authn", "server/internal/admission", "server/internal/presence", "server/internal/problems", "server/internal/stream", "api", "store", "provider", "executor", "desk", "policy", "policy/...", "audit", "analytics", "dialog", "web", "mcp", "channel", "channel/...", "client", "internal/..."), "connects the protocols to the executor; cmd chooses providers and stores"},
+	{"server", may(".", "server/authn", "server/internal/admission", "server/internal/presence", "server/internal/problems", "server/internal/stream", "api", "store", "provider", "executor", "desk", "desk/hours", "desk/people", "policy", "policy/...", "audit", "analytics", "dialog", "web", "mcp", "channel", "channel/...", "client", "internal/..."), "connects the protocols to the executor; cmd chooses providers and stores"},
 
 	{"app/sample", may(".", "graph", "provider", "provider/inproc"), "demo graphs, written like user code, and a provider that fails"},
 	{"app/config", may("internal/..."), "settings are read and validated without the packages they configure"},

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 
 import { follow, isOutcome, isOver, type EventsOptions, type RunEvent } from "./events.js";
 import { Transport, type Call, type CallOptions, type ClientOptions } from "./transport.js";
-import type { AnswersPage, AnswersQuery, CreateRequest, Chat, Decide, Graph, Outcome, Page, Receipt, Request, RequestsQuery, Run, RunsQuery, RunView, SendReceipt } from "./types.js";
+import type { AnswersPage, AnswersQuery, CreateRequest, Chat, Decide, Graph, Notifications, Outcome, Page, Receipt, Request, RequestsQuery, Run, RunsQuery, RunView, SaveNotifications, SendReceipt } from "./types.js";
 
 /** How long the server waits for an outcome before it returns a pending result. */
 export interface WaitOptions extends CallOptions {
@@ -162,6 +162,16 @@ export class Client {
   /** Returns a graph with its drawing. */
   graph(graphId: string, options: CallOptions = {}): Promise<Graph> {
     return this.#get(`/graphs/${encodeURIComponent(graphId)}`, {}, options);
+  }
+
+  /** Returns how the caller is notified. */
+  notifications(options: CallOptions = {}): Promise<Notifications> {
+    return this.#get("/me/notifications", {}, options);
+  }
+
+  /** Replaces how the caller is notified. */
+  setNotifications(settings: SaveNotifications, options: CallOptions = {}): Promise<Notifications> {
+    return this.#transport.json("/me/notifications", { ...options, method: "PUT", body: settings });
   }
 
   /** Returns the graph of a run; its drawing marks the waiting nodes. */

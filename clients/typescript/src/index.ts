@@ -6,5 +6,5 @@ export { httpCode, Problem } from "./problem.js";
 export type { ProblemBody, ProblemCode } from "./problem.js";
 export type { CallOptions, ClientOptions } from "./transport.js";
 export type {
-  AnsweredRequest, AnswersPage, AnswersQuery, Conditions, CreateRequest, Completed, Failed, Graph, NeedsInput, OpenInterrupt, Outcome, Page, Pending, Receipt, Request, RequestsQuery, Run, RunsQuery, RunView, SendReceipt,
+  AnsweredRequest, AnswersPage, AnswersQuery, Conditions, CreateRequest, Completed, Failed, Graph, NeedsInput, Notifications, OpenInterrupt, Outcome, Page, Pending, Receipt, Request, RequestsQuery, Run, RunsQuery, RunView, SaveNotifications, SendReceipt,
 } from "./types.js";

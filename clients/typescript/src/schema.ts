@@ -419,6 +419,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get how you are notified */
+        get: operations["notifications"];
+        /** Replace how you are notified */
+        put: operations["set-notifications"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/me/passkeys": {
         parameters: {
             query?: never;
@@ -1293,6 +1311,14 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        Absence: {
+            /** @description Is notified instead, if they belong to the same groups and may decide. They get no rights. */
+            delegate?: string;
+            /** Format: date-time */
+            from: string;
+            /** Format: date-time */
+            until: string;
+        };
         Activity: {
             action?: string;
             /** @description The person who claimed the request, and when. */
@@ -1871,6 +1897,36 @@ export interface components {
             by: string;
             text: string;
         };
+        NotificationAddress: {
+            /** Format: date-time */
+            addedAt: string;
+            channel: string;
+            id: string;
+            name?: string;
+        };
+        NotificationRule: {
+            /** @description Kinds of channels, such as slack. Without one the request is in the inbox only. */
+            channels: string[] | null;
+            /** @description Kinds of requests, such as approval. */
+            kinds?: string[] | null;
+            /**
+             * Format: int64
+             * @description The least risk of the request.
+             */
+            minRisk?: number;
+            /** @description Kinds of notices. */
+            notices?: ("notify" | "remind" | "page" | "tell-requester")[] | null;
+        };
+        Notifications: {
+            /** @description Where the caller is reached: linked accounts of channels. */
+            addresses: components["schemas"]["NotificationAddress"][] | null;
+            away?: components["schemas"]["Absence"];
+            /** @description The channels of this server that reach people one by one. */
+            channels: string[] | null;
+            quiet?: components["schemas"]["QuietHours"];
+            /** @description Rules that choose channels. The first that matches applies; without a match all channels are used. */
+            rules?: components["schemas"]["NotificationRule"][] | null;
+        };
         OpenInterrupt: {
             address: string;
             answerSchema?: unknown;
@@ -2180,6 +2236,23 @@ export interface components {
             /** @description In the event viewing, the people who are looking at the request. */
             viewers?: components["schemas"]["Stamp"][] | null;
         };
+        QuietHours: {
+            /** @description The days on which they begin; every day if empty. */
+            days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
+            /** @description Local time, such as 22:00. */
+            from: string;
+            /** @description Whether pages are delayed too. */
+            holdPages?: boolean;
+            /** @description Local time; on the next day if it is not after from. */
+            to: string;
+            /**
+             * Format: int64
+             * @description Requests of at least this risk are sent anyway; 0 for none.
+             */
+            urgentRisk?: number;
+            /** @description An IANA time zone, such as Europe/Zurich. */
+            zone: string;
+        };
         Receipt: {
             /**
              * Format: date-time
@@ -2434,6 +2507,12 @@ export interface components {
             status: "ready" | "running" | "waiting" | "parked" | "completed" | "failed" | "expired" | "cancelled" | "superseded";
             /** Format: date-time */
             updatedAt: string;
+        };
+        SaveNotifications: {
+            away?: components["schemas"]["Absence"];
+            quiet?: components["schemas"]["QuietHours"];
+            /** @description Rules that choose channels. The first that matches applies; without a match all channels are used. */
+            rules?: components["schemas"]["NotificationRule"][] | null;
         };
         SaveView: {
             /** @description The name, unique among the caller's views. */
@@ -3375,6 +3454,68 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    notifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notifications"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "set-notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaveNotifications"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notifications"];
+                };
             };
             /** @description Error */
             default: {

@@ -26,7 +26,7 @@ export interface CallOptions {
 }
 
 export interface Call extends CallOptions {
-  method?: "GET" | "POST";
+  method?: "GET" | "POST" | "PUT";
   query?: Record<string, string | number | undefined>;
   body?: unknown;
   headers?: Record<string, string>;

@@ -23,6 +23,9 @@ export type Run = Schemas["Run"];
 export type RunView = Schemas["RunView"];
 export type Request = Schemas["Request"];
 export type Graph = Schemas["Graph"];
+/** How a person is notified. */
+export type Notifications = Schemas["Notifications"];
+export type SaveNotifications = Schemas["SaveNotifications"];
 export type SendReceipt = Schemas["SendReceipt"];
 export type Receipt = Schemas["Receipt"];
 /** A closed request. */

@@ -109,6 +109,51 @@ func TestPasskeys_InvitationThenSignIn(t *testing.T) {
 	}
 }
 
+// The link of an invitation stays in a chat or a mailbox. After its use it must not replace or add
+// passkeys.
+func TestPasskeys_UsedInvitationChangesNothing(t *testing.T) {
+	p := openPasskeySite(t)
+	for name, accept := range map[string]func(b *browser, link string) *authenticator{
+		"passkey": func(b *browser, link string) *authenticator {
+			a := newAuthenticator(t, publicURL, publicHost)
+			b.acceptPasskey(link, a)
+			return a
+		},
+		"password": func(b *browser, link string) *authenticator {
+			b.accept(link, goodPassword)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			person := "bob with a " + name
+			link := p.invite(p.key("acme", authn.RoleAdmin), person)
+			// one attacker opens the link before the person does, another one later
+			early, eve := p.browser(), newAuthenticator(t, publicURL, publicHost)
+			token := html.UnescapeString(tokenField.FindStringSubmatch(early.get(link).body)[1])
+			o := eve.parse(early.post("/signin/invitation/options", "token", token).body)
+			a := accept(p.browser(), link)
+			if got := early.post("/signin/invitation", "token", token, "state", o.State, "response", eve.create(o)); got.status != 403 {
+				t.Errorf("begun before: %+v", got)
+			}
+			if got := early.post("/signin/invitation/options", "token", token); got.status == 200 {
+				o = eve.parse(got.body)
+				if got := early.post("/signin/invitation", "token", token, "state", o.State, "response", eve.create(o)); got.status != 403 {
+					t.Errorf("begun after: %+v", got)
+				}
+			}
+			if got := p.browser().usePasskey(eve); got.status != 403 {
+				t.Errorf("the passkey of the attacker: %+v", got)
+			}
+			if a == nil {
+				return
+			}
+			if got := p.browser().usePasskey(a); got.status != 303 {
+				t.Errorf("the passkey of the person: %+v", got)
+			}
+		})
+	}
+}
+
 // A passkey that other devices can have is two factors, but not hardware.
 func TestPasskeys_SyncedPasskeyIsNotHardware(t *testing.T) {
 	p := openPasskeySite(t)

@@ -271,6 +271,10 @@ func (i invitation) credential(hash []byte) store.Credential {
 	return store.Credential{ID: memberID(i.Name, i.Generation), Account: i.Account, Name: i.Name, Role: strings.Join(RoleNames(i.Roles), ","), Hash: hash}
 }
 
+func errInvitationUsed() error {
+	return problems.New("forbidden", "this invitation was already used; ask for a new one")
+}
+
 // addMember stores a member. Of several uses of an invitation one succeeds, because the store
 // accepts an id once.
 func (p *Sessions) addMember(ctx context.Context, i invitation, who Principal, hash []byte) error {
@@ -285,7 +289,7 @@ func (p *Sessions) addMember(ctx context.Context, i invitation, who Principal, h
 	}
 	err = p.Credentials.AddCredential(ctx, member, line)
 	if errors.Is(err, store.ErrExists) {
-		return problems.New("forbidden", "this invitation was already used; ask for a new one")
+		return errInvitationUsed()
 	}
 	if err == nil {
 		err = p.EndCredential(ctx, i.Account, TypeInvitation, i.Name, i.ID, who)

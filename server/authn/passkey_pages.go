@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"context"
 	_ "embed" // the script
 	"encoding/json"
 	"errors"
@@ -65,15 +66,18 @@ func (p *Sessions) invitationOptions(w http.ResponseWriter, r *http.Request) {
 	p.writeOptions(w, o, err)
 }
 
-// invitedPasskeys returns the passkeys of an invited person: none, but perhaps with the revision of
-// an attempt that failed.
+// invitedPasskeys returns the passkeys of an invited person: none. An invitation with passkeys was
+// used.
 func (p *Sessions) invitedPasskeys(r *http.Request, i invitation) (*memberPasskeys, error) {
 	m, err := p.readPasskeys(r.Context(), i.credential(nil), p.rpID(r.Host))
-	m.all = nil
+	if err == nil && m.revision != 0 {
+		err = errInvitationUsed()
+	}
 	return m, err
 }
 
-// acceptWithPasskey makes an invited person a member with a passkey.
+// acceptWithPasskey makes an invited person a member with a passkey. The member is stored first: a
+// used invitation must not replace the passkeys of a member.
 func (p *Sessions) acceptWithPasskey(r *http.Request, i invitation) (who Principal, err error) {
 	m, err := p.invitedPasskeys(r, i)
 	if err != nil {
@@ -84,15 +88,21 @@ func (p *Sessions) acceptWithPasskey(r *http.Request, i invitation) (who Princip
 		return who, err
 	}
 	who = passkeyPrincipal(m.member, added, p.now())
-	// the passkey is useless until the member exists
-	err = p.writePasskeys(r.Context(), m, who, audit.APIKeyMade{Key: added.ID, Name: i.Name, Role: m.member.Role})
-	if errors.Is(err, store.ErrStale) {
-		return who, problems.New("bad_request", "this invitation was opened twice; try again")
-	}
-	if err != nil {
+	if err = p.addMember(r.Context(), i, who, noPassword); err != nil && !p.isUnfinished(r.Context(), m.member.ID) {
 		return who, err
 	}
-	return who, p.addMember(r.Context(), i, who, noPassword)
+	err = p.writePasskeys(r.Context(), m, who, audit.APIKeyMade{Key: added.ID, Name: i.Name, Role: m.member.Role})
+	if errors.Is(err, store.ErrStale) {
+		return who, errInvitationUsed()
+	}
+	return who, err
+}
+
+// isUnfinished reports whether there is a member without a password. If there were never passkeys
+// either, an earlier attempt to store them has failed.
+func (p *Sessions) isUnfinished(ctx context.Context, id string) bool {
+	c, err := p.Credentials.Credential(ctx, id)
+	return err == nil && c.Revoked.IsZero() && !isPasswordHash(c.Hash)
 }
 
 // passkeySignIn signs in a member with a passkey.

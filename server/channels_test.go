@@ -200,3 +200,45 @@ func TestLinkToken_Expires(t *testing.T) {
 		t.Errorf("after a week: %v, %v", links, err)
 	}
 }
+
+// A click that was acknowledged decides although the server stops before it is processed. Another
+// server continues.
+func TestChannels_ClickSurvivesARestart(t *testing.T) {
+	c := &chatChannel{cards: make(chan channel.Message, 10)}
+	st := memory.NewStore(nil)
+	open := func() *site {
+		s := openWith(t, nil, func(config *executor.Config) {
+			config.Store, config.Poll = st, 20*time.Millisecond
+			config.Desk.Channels = []channel.Channel{c}
+			config.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{"chat:room"}}, {At: desk.Duration(time.Hour), Expire: "stale"}}}}
+		})
+		s.e.StartWorkers()
+		return s
+	}
+	first := open()
+	first.call("agent@acme", "POST", "/api/v1/requests", dropRequest)
+	posted := <-c.cards
+	sender := channel.Sender{Account: "acme", Channel: "chat", ID: "T1/U1", Name: "Ann"}
+	token, err := first.e.NewLinkToken(t.Context(), sender)
+	if err == nil {
+		_, err = first.e.UseLinkToken(t.Context(), "acme", token, "approver", []string{"approver"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string]string{"user": sender.ID, "request": posted.Card.Request, "digest": posted.Card.Digest})
+	if err == nil { // nothing processes clicks in this server
+		err = first.server.Desk("https://fermata.example").Accept(t.Context(), "chat", channel.Inbound{Account: "acme", ID: "1", Body: body})
+	}
+	if err == nil {
+		err = first.e.Stop(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := open()
+	go second.server.RunChannels(t.Context(), []channel.Channel{c}, second.server.Desk("https://fermata.example"))
+	if final := <-c.cards; final.Card.Open() || len(final.Card.Actions) > 0 || !strings.HasPrefix(final.Card.Outcome, "approved by approver") {
+		t.Errorf("replaced by %+v", final)
+	}
+}

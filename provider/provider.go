@@ -49,8 +49,13 @@ type Provider interface {
 
 // Capabilities declares optional abilities of a provider.
 type Capabilities struct {
-	// Parallel: several interrupts of a run may be open at once and be answered separately.
+	// Parallel: several interrupts of a run may be open at once.
 	Parallel bool
+	// PartialResume: [Execution.Answers] may have answers to some of the open interrupts; the others
+	// stay open with their ids. Without it, the executor collects the answers of all people and
+	// rules, and calls Execute once with all of them. It must not change from false to true while
+	// runs wait, because collected answers would not be delivered.
+	PartialResume bool
 	// Effects: effects are recorded in the owner's ledger. Without it, the executor does not
 	// control the effects of a run.
 	Effects bool

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,11 +105,16 @@ func startPair(t *testing.T, s Subject) (*driver, []provider.Interrupt) {
 }
 
 func testPair(t *testing.T, s Subject) {
-	d, questions := startPair(t, s)
-	d.wantNotDone(workLeft, workRight)
-	d.decide(s.Pair.Answer, questions...)
-	d.completes()
-	d.wantOnce(workLeft, workRight)
+	for _, reversed := range []bool{false, true} {
+		d, questions := startPair(t, s)
+		d.wantNotDone(workLeft, workRight)
+		if reversed { // people answer in any order
+			slices.Reverse(questions)
+		}
+		d.decide(s.Pair.Answer, questions...)
+		d.completes()
+		d.wantOnce(workLeft, workRight)
+	}
 }
 
 // testPairInParts answers one after the other, in both orders.

@@ -33,8 +33,9 @@
 //	                 {"verb":"reject"}                           does not
 //
 // Every provider needs the first graph. A provider without the capability Parallel need not have
-// the second, and one without Effects not the third; skipped parts are logged. A provider whose
-// runs have exactly one interrupt sets [Review.SingleQuestion].
+// the second, and one without Effects not the third; skipped parts are logged. A provider without
+// PartialResume never gets one of the two answers alone: the executor collects them. A provider
+// whose runs have exactly one interrupt sets [Review.SingleQuestion].
 //
 // # Requirements
 //

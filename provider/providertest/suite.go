@@ -39,7 +39,7 @@ func Run(t *testing.T, subject Subject) {
 	run("I16 taken over while it publishes", true, testTakenOverAtPublish)
 
 	run("Pair", can.Parallel, testPair)
-	run("Pair in parts", can.Parallel, testPairInParts)
+	run("Pair in parts", can.Parallel && can.PartialResume, testPairInParts)
 	run("I14 pair, crash", can.Parallel, testPairCrash)
 
 	run("I4 effect", can.Effects, testEffect)

@@ -48,7 +48,7 @@ func (p *toy) Graphs() []provider.Graph {
 }
 
 func (p *toy) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Parallel: true, Effects: true, Policy: true}
+	return provider.Capabilities{Parallel: true, PartialResume: true, Effects: true, Policy: true}
 }
 
 func (p *toy) Delete(_ context.Context, run provider.Run) error {

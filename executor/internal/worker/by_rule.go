@@ -15,8 +15,9 @@ import (
 
 // continueByRule answers the interrupts that the policy allows, and lets the provider continue,
 // until the run ends or waits for people only. Each interrupt is answered once in an execution: if
-// the run does not accept the answer, people are asked.
-func (w *Worker) continueByRule(ctx context.Context, p provider.Provider, x provider.Execution, run store.Run, meta docs.RunMeta, flush func(context.Context) error, result provider.Result) (provider.Result, error) {
+// the run does not accept the answer, people are asked. For a provider without partial resume, the
+// answers are kept until people have answered the other interrupts.
+func (w *Worker) continueByRule(ctx context.Context, p provider.Provider, x provider.Execution, run store.Run, meta docs.RunMeta, flush func(context.Context) error, result provider.Result, kept *collection) (provider.Result, error) {
 	answered := make(map[string]bool)
 	for range maxRounds {
 		x.Answers = nil
@@ -47,6 +48,12 @@ func (w *Worker) continueByRule(ctx context.Context, p provider.Provider, x prov
 			x.Answers = append(x.Answers, answer)
 		}
 		if len(x.Answers) == 0 {
+			return result, nil
+		}
+		if others := withoutAnswered(waiting.Interrupts, x.Answers); collects(p) && len(others) > 0 {
+			kept.add(x.Answers) // the provider gets them with the answers of people
+			waiting.Interrupts = others
+			result.Outcome = waiting
 			return result, nil
 		}
 		applied := result.Applied

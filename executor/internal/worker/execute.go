@@ -107,14 +107,15 @@ func (w *Worker) execute(work *store.ClaimedRun, known Preloaded) fermata.Outcom
 	defer leave()
 	defer w.stats.NoteStarted(work)()
 	state := w.newCheckpointBuffer(work, known.State)
-	result, meta, span, err := w.runProvider(ctx, work, known, state)
+	var answers collection
+	result, meta, span, err := w.runProvider(ctx, work, known, state, &answers)
 	end, broken := state.close() //mutate:heartbeat-until-settled
 	var outcome fermata.Outcome
 	if err == nil {
 		err = broken
 	}
 	if err == nil {
-		outcome, err = w.commitExecution(ctx, work, meta, result, end)
+		outcome, err = w.commitExecution(ctx, work, meta, result, end, &answers)
 	}
 	if err == nil {
 		w.tracing.TraceWaits(span, work, meta, result.Applied)
@@ -171,7 +172,7 @@ func (w *Worker) releaseLater(ctx context.Context, work *store.ClaimedRun, delay
 }
 
 // runProvider calls the provider, after the metadata were read, within the span of the execution.
-func (w *Worker) runProvider(ctx context.Context, work *store.ClaimedRun, known Preloaded, state *checkpointBuffer) (provider.Result, docs.RunMeta, trace.Span, error) {
+func (w *Worker) runProvider(ctx context.Context, work *store.ClaimedRun, known Preloaded, state *checkpointBuffer, answers *collection) (provider.Result, docs.RunMeta, trace.Span, error) {
 	if known.Meta == nil {
 		d, err := w.docs.MetaOf(ctx, work.Run.Account, work.Run.ID)
 		if err != nil {
@@ -180,12 +181,13 @@ func (w *Worker) runProvider(ctx context.Context, work *store.ClaimedRun, known 
 		known.Meta = &d
 	}
 	ctx, span := w.tracing.TraceExecution(ctx, work, *known.Meta)
-	result, err := w.callProvider(ctx, work, known, state)
+	result, err := w.callProvider(ctx, work, known, state, answers)
 	return result, *known.Meta, span, err
 }
 
-// callProvider hands the run, its input and the new answers to the provider.
-func (w *Worker) callProvider(ctx context.Context, work *store.ClaimedRun, known Preloaded, state *checkpointBuffer) (result provider.Result, err error) {
+// callProvider hands the run, its input and the new answers to the provider. For a provider without
+// partial resume it collects the answers until there are all.
+func (w *Worker) callProvider(ctx context.Context, work *store.ClaimedRun, known Preloaded, state *checkpointBuffer, answers *collection) (result provider.Result, err error) {
 	defer recovery.Recover(&err) //mutate:provider-panic-recovered
 	run := work.Run
 	p, err := w.providers.Of(run)
@@ -208,11 +210,22 @@ func (w *Worker) callProvider(ctx context.Context, work *store.ClaimedRun, known
 		}
 		x.Answers = append(x.Answers, answer)
 	}
+	if collects(p) {
+		if err := answers.load(ctx, w.docs, run); err != nil {
+			return result, err
+		}
+		if result, waits, err := w.waitsForOthers(run, x.Answers); err != nil || waits {
+			answers.add(x.Answers)
+			return result, err
+		}
+		x.Answers = slices.Concat(answers.answers, x.Answers)
+	}
 	result, err = p.Execute(ctx, x)
 	if err != nil {
 		return result, err
 	}
-	return w.continueByRule(ctx, p, x, run, *known.Meta, state.flush, result)
+	answers.delivered(result.Applied)
+	return w.continueByRule(ctx, p, x, run, *known.Meta, state.flush, result, answers)
 }
 
 // providerAnswer returns the answer to an interrupt, as the provider gets it.
@@ -292,7 +305,7 @@ func refusalOf(answer provider.Answer) (*fermata.Refusal, error) {
 // commitExecution ends the execution in the store: the outcome, the last changes of the state, and
 // which decisions were applied. The state of a completed run is deleted if the provider says that
 // the outcome has all of it.
-func (w *Worker) commitExecution(ctx context.Context, work *store.ClaimedRun, meta docs.RunMeta, result provider.Result, end finalState) (outcome fermata.Outcome, err error) {
+func (w *Worker) commitExecution(ctx context.Context, work *store.ClaimedRun, meta docs.RunMeta, result provider.Result, end finalState, answers *collection) (outcome fermata.Outcome, err error) {
 	defer recovery.Recover(&err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer cancel()
@@ -308,10 +321,10 @@ func (w *Worker) commitExecution(ctx context.Context, work *store.ClaimedRun, me
 			rest.Applied = append(rest.Applied, i.ID)
 		}
 	}
-	outcome, err = w.tryCommit(ctx, work, meta, result, rest, false)
+	outcome, err = w.tryCommit(ctx, work, meta, result, rest, answers, false)
 	// or people did something
 	for try := 0; errors.Is(err, store.ErrStale) && retry.BackOff(ctx, try) == nil; try++ {
-		outcome, err = w.tryCommit(ctx, work, meta, result, rest, true)
+		outcome, err = w.tryCommit(ctx, work, meta, result, rest, answers, true)
 	}
 	if err == nil && len(rest.Applied) < len(work.Decided) {
 		return nil, nil // a decision was not applied yet: this outcome is not the answer to it
@@ -321,7 +334,7 @@ func (w *Worker) commitExecution(ctx context.Context, work *store.ClaimedRun, me
 
 // tryCommit tries once to write the outcome. It returns ErrStale if an interrupt was published
 // before, or people changed a request in the meantime.
-func (w *Worker) tryCommit(ctx context.Context, work *store.ClaimedRun, meta docs.RunMeta, result provider.Result, rest store.ExecutionEnd, retried bool) (fermata.Outcome, error) {
+func (w *Worker) tryCommit(ctx context.Context, work *store.ClaimedRun, meta docs.RunMeta, result provider.Result, rest store.ExecutionEnd, answers *collection, retried bool) (fermata.Outcome, error) {
 	run := work.Run
 	c := txn.New(run, meta, time.Time{}) // nothing that was read or added for the last try counts
 	outcome, onFailure, err := w.toOutcome(ctx, c, result.Outcome, &rest, retried)
@@ -336,6 +349,9 @@ func (w *Worker) tryCommit(ctx context.Context, work *store.ClaimedRun, meta doc
 	case fermata.NeedsInput:
 	}
 	if err := w.addProblem(ctx, c, outcome, result.Outcome); err != nil {
+		return nil, err
+	}
+	if err := answers.addTo(c); err != nil {
 		return nil, err
 	}
 	if err := w.withdrawDropped(ctx, c, rest); err != nil {

@@ -89,10 +89,10 @@ func New(config Config) (*Provider, error) {
 // Name returns "langgraph".
 func (p *Provider) Name() string { return Name }
 
-// Capabilities returns Parallel and Remote. LangGraph's nodes act by themselves, so effects are not
+// Capabilities says what LangGraph supports. Its nodes act by themselves, so effects are not
 // in the ledger, and the executor evaluates the policy.
 func (p *Provider) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Parallel: true, Remote: true}
+	return provider.Capabilities{Parallel: true, PartialResume: true, Remote: true}
 }
 
 // Graphs lists the assistants.

@@ -191,11 +191,42 @@ type Token struct {
 
 // Graph is a graph or agent that can be run.
 type Graph struct {
-	ID          string          `json:"id"`
-	Description string          `json:"description,omitempty"`
-	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+	ID           string          `json:"id"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
+	Capabilities Capabilities    `json:"capabilities"`
 	// Drawing is set if a single graph is requested.
 	Drawing *drawing.Drawing `json:"drawing,omitempty" doc:"Boxes and arrows with pixel coordinates; for a run, with its waiting nodes marked. Not in lists, and omitted if there is nothing to draw."`
+}
+
+// Capabilities says what the provider of a graph supports.
+type Capabilities struct {
+	Parallel      bool   `json:"parallel" doc:"Several requests of a run can be open at once."`
+	PartialResume bool   `json:"partialResume" doc:"The run continues after each answer. Otherwise it continues when all its open requests are decided."`
+	Edit          bool   `json:"edit" doc:"Approvers can change the arguments of an action where the policy allows it."`
+	Cancel        bool   `json:"cancel" doc:"The agent is stopped or notified when a waiting run is cancelled."`
+	Streaming     bool   `json:"streaming" doc:"Event streams have steps or tokens."`
+	Receipts      bool   `json:"receipts" doc:"There is a record of what was executed after an approval."`
+	Once          string `json:"once" enum:"effects,answers,none" doc:"What happens exactly once, also after crashes: approved effects, the use of an answer, or neither."`
+}
+
+// Supported lists the supported capabilities in plain words, and those that are not supported.
+func (c Capabilities) Supported() (yes, no []string) {
+	for _, one := range []struct {
+		name string
+		can  bool
+	}{
+		{"parallel requests", c.Parallel}, {"partial resume", c.PartialResume}, {"edited arguments", c.Edit}, {"cancel", c.Cancel},
+		{"streaming", c.Streaming}, {"receipts", c.Receipts}, {"effects exactly once", c.Once == "effects"},
+		{"answers exactly once", c.Once == "effects" || c.Once == "answers"},
+	} {
+		if one.can {
+			yes = append(yes, one.name)
+		} else {
+			no = append(no, one.name)
+		}
+	}
+	return yes, no
 }
 
 // Kind is an interrupt kind.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
@@ -67,12 +68,27 @@ func (c *graphsCommand) draw(p *program, g api.Graph) error {
 		switch {
 		case g.Drawing == nil:
 			fmt.Fprintf(w, "%s: %v\n", oneLine(g.ID), errNoDrawing)
+			writeCapabilities(w, g.Capabilities)
 		case c.As == "svg":
 			fmt.Fprint(w, g.Drawing.SVG())
 		case c.As == "mermaid":
 			fmt.Fprint(w, g.Drawing.Mermaid())
 		default:
 			fmt.Fprint(w, g.Drawing.Text())
+			writeCapabilities(w, g.Capabilities)
 		}
 	})
+}
+
+// writeCapabilities writes what the provider of a graph supports, and what it does not.
+func writeCapabilities(w io.Writer, can api.Capabilities) {
+	yes, no := can.Supported()
+	for _, line := range []struct {
+		label string
+		names []string
+	}{{"supports", yes}, {"without", no}} {
+		if len(line.names) > 0 {
+			fmt.Fprintf(w, "%s\t%s\n", line.label, strings.Join(line.names, ", "))
+		}
+	}
 }

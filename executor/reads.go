@@ -140,6 +140,15 @@ func (r Reads) Graphs() map[string]provider.Graph { return r.providers.Graphs() 
 // Graph returns a graph by its id.
 func (r Reads) Graph(id string) (provider.Graph, error) { return r.providers.Graph(id) }
 
+// Capabilities returns the capabilities of the provider of a graph; none if there is no such graph.
+func (r Reads) Capabilities(graphID string) provider.Capabilities {
+	p, _, err := r.providers.Find(graphID)
+	if err != nil {
+		return provider.Capabilities{}
+	}
+	return p.Capabilities()
+}
+
 // RunGraph returns the graph of the newest run of a state key, as this program has it, with marks
 // at the nodes where the run waits for requests that shown accepts.
 func (r Reads) RunGraph(ctx context.Context, account, stateKey string, shown func(request string) (bool, error)) (id string, g provider.Graph, err error) {

@@ -56,6 +56,17 @@ type Capabilities struct {
 	// rules, and calls Execute once with all of them. It must not change from false to true while
 	// runs wait, because collected answers would not be delivered.
 	PartialResume bool
+	// Edit: the provider accepts an approval with changed arguments.
+	Edit bool
+	// Cancel: the provider stops its work, or notifies the agent, when a waiting run is cancelled.
+	Cancel bool
+	// Streaming: executions report steps or tokens; see [Execution.Report].
+	Streaming bool
+	// Receipts: there is a record of what was executed after an approval: in the ledger, or from
+	// the agent.
+	Receipts bool
+	// Once is what happens exactly once; "" is [OnceNone].
+	Once Once
 	// Effects: effects are recorded in the owner's ledger. Without it, the executor does not
 	// control the effects of a run.
 	Effects bool
@@ -66,6 +77,19 @@ type Capabilities struct {
 	// once than it has workers, so that slow receivers do not block others.
 	Remote bool
 }
+
+// Once says what happens exactly once, also if processes crash at any moment.
+type Once string
+
+const (
+	// OnceEffects: an approved effect is called once. If its result is unknown after a crash, its
+	// target or a person decides whether it is called again.
+	OnceEffects Once = "effects"
+	// OnceAnswers: an answer is used once. Work that was in progress at a crash may be repeated.
+	OnceAnswers Once = "answers"
+	// OnceNone: an answer may be delivered again, with the same id. The agent has to recognize it.
+	OnceNone Once = "none"
+)
 
 // Run identifies a run.
 type Run struct {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -20,8 +21,15 @@ type graphInput struct {
 
 type graphOutput struct{ Body api.Graph }
 
-func graphOf(id string, g provider.Graph) api.Graph {
-	return api.Graph{ID: id, Description: g.Description, InputSchema: g.Input, Drawing: g.Drawing}
+func (s *Server) graphOf(id string, g provider.Graph) api.Graph {
+	return api.Graph{ID: id, Description: g.Description, InputSchema: g.Input, Drawing: g.Drawing, Capabilities: capabilitiesOf(s.config.Executor.Capabilities(id))}
+}
+
+func capabilitiesOf(can provider.Capabilities) api.Capabilities {
+	return api.Capabilities{
+		Parallel: can.Parallel, PartialResume: can.PartialResume, Edit: can.Edit, Cancel: can.Cancel, Streaming: can.Streaming, Receipts: can.Receipts,
+		Once: string(cmp.Or(can.Once, provider.OnceNone)),
+	}
 }
 
 func (s *Server) getGraph(_ context.Context, in *graphInput) (*graphOutput, error) {
@@ -29,7 +37,7 @@ func (s *Server) getGraph(_ context.Context, in *graphInput) (*graphOutput, erro
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	return &graphOutput{graphOf(in.GraphID, g)}, nil
+	return &graphOutput{s.graphOf(in.GraphID, g)}, nil
 }
 
 func (s *Server) getRunGraph(ctx context.Context, in *keyInput) (*graphOutput, error) {
@@ -41,7 +49,7 @@ func (s *Server) getRunGraph(ctx context.Context, in *keyInput) (*graphOutput, e
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	return &graphOutput{graphOf(id, g)}, nil
+	return &graphOutput{s.graphOf(id, g)}, nil
 }
 
 func (s *Server) registerGraphs() {
@@ -50,7 +58,7 @@ func (s *Server) registerGraphs() {
 		out := &pageOutput[api.Graph]{Body: api.Page[api.Graph]{Items: []api.Graph{}}}
 		graphs := s.config.Executor.Graphs()
 		for _, id := range slices.Sorted(maps.Keys(graphs)) {
-			one := graphOf(id, graphs[id])
+			one := s.graphOf(id, graphs[id])
 			one.Drawing = nil // the list has no drawings
 			out.Body.Items = append(out.Body.Items, one)
 		}

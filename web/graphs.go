@@ -32,6 +32,8 @@ type graphData struct {
 	Input    string // the input of a new run, as JSON
 	StateKey string
 	Problem  *api.Problem
+	// Abilities are the capabilities of the provider.
+	Abilities []ability
 	// CanStart reports whether the person may start runs.
 	CanStart bool
 }
@@ -44,7 +46,7 @@ func (s *Site) graphPage(v *visit, problem *api.Problem) (response, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := graphData{Graph: g, Picture: inlineDrawing(g.Drawing), Input: v.FormValue("input"), StateKey: v.FormValue("key"), Problem: problem, CanStart: v.mayStart()}
+	data := graphData{Graph: g, Picture: inlineDrawing(g.Drawing), Input: v.FormValue("input"), StateKey: v.FormValue("key"), Problem: problem, Abilities: abilities(g.Capabilities), CanStart: v.mayStart()}
 	if data.Input == "" {
 		data.Input = skeleton(g.InputSchema)
 	}
@@ -53,6 +55,26 @@ func (s *Site) graphPage(v *visit, problem *api.Problem) (response, error) {
 		answer.Status = problem.Status
 	}
 	return answer, nil
+}
+
+// ability is a row of the table of capabilities: two names of texts.
+type ability struct{ Name, Value string }
+
+func abilities(can api.Capabilities) []ability {
+	value := func(can bool) string {
+		if can {
+			return "graph.yes"
+		}
+		return "graph.no"
+	}
+	partial := value(can.PartialResume)
+	if can.Parallel && !can.PartialResume {
+		partial = "graph.partial.no"
+	}
+	return []ability{
+		{"graph.parallel", value(can.Parallel)}, {"graph.partial", partial}, {"graph.edit", value(can.Edit)}, {"graph.cancel", value(can.Cancel)},
+		{"graph.streaming", value(can.Streaming)}, {"graph.receipts", value(can.Receipts)}, {"graph.once", "graph.once." + can.Once},
+	}
 }
 
 // mayStart reports whether the role of the person includes starting and cancelling runs.

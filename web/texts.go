@@ -208,6 +208,21 @@ var coreTexts = translation{
 	"graph.key.hint": "A name for the run, such as order-17. Without one the server makes it.",
 	"graph.schema":   "Input schema",
 
+	"graph.capabilities": "Capabilities",
+	"graph.parallel":     "Several requests of a run at once",
+	"graph.partial":      "Continues after each answer",
+	"graph.partial.no":   "no: after all open requests are decided",
+	"graph.edit":         "Approvers can edit arguments",
+	"graph.cancel":       "A cancelled run is stopped where it runs",
+	"graph.streaming":    "Live steps and output",
+	"graph.receipts":     "Record of what was executed",
+	"graph.once":         "Exactly once",
+	"graph.once.effects": "approved effects, and the use of answers",
+	"graph.once.answers": "the use of answers",
+	"graph.once.none":    "nothing; the agent recognizes repetitions by their id",
+	"graph.yes":          "yes",
+	"graph.no":           "no",
+
 	"note.started": "The run was started.",
 
 	// policies.go

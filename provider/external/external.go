@@ -73,9 +73,11 @@ func New(config Config) (*Provider, error) {
 // Name returns "external".
 func (p *Provider) Name() string { return Name }
 
-// Capabilities returns only Remote: a request is one interrupt, and the agent handles everything
-// after the answer.
-func (p *Provider) Capabilities() provider.Capabilities { return provider.Capabilities{Remote: true} }
+// Capabilities says what an external agent can do: a request is one interrupt, and the agent
+// handles everything after the answer.
+func (p *Provider) Capabilities() provider.Capabilities {
+	return provider.Capabilities{Edit: true, Cancel: true, Receipts: true, Once: provider.OnceNone, Remote: true}
+}
 
 // Graphs lists the one graph.
 func (p *Provider) Graphs() []provider.Graph {

@@ -72,7 +72,10 @@ func (p *Provider) Name() string { return Name }
 
 // Capabilities returns all capabilities.
 func (p *Provider) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Parallel: true, PartialResume: true, Effects: true, Policy: true}
+	return provider.Capabilities{
+		Parallel: true, PartialResume: true, Edit: true, Cancel: true, Streaming: true, Receipts: true, Once: provider.OnceEffects,
+		Effects: true, Policy: true,
+	}
 }
 
 // Graphs lists the graphs in the order of New.

@@ -92,7 +92,7 @@ func (p *Provider) Name() string { return Name }
 // Capabilities says what LangGraph supports. Its nodes act by themselves, so effects are not
 // in the ledger, and the executor evaluates the policy.
 func (p *Provider) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Parallel: true, PartialResume: true, Remote: true}
+	return provider.Capabilities{Parallel: true, PartialResume: true, Edit: true, Cancel: true, Streaming: true, Once: provider.OnceAnswers, Remote: true}
 }
 
 // Graphs lists the assistants.

@@ -1417,6 +1417,25 @@ export interface components {
             /** @description An https URL on port 443 of a public address, unless the server's configuration allows others. */
             url: string;
         };
+        Capabilities: {
+            /** @description The agent is stopped or notified when a waiting run is cancelled. */
+            cancel: boolean;
+            /** @description Approvers can change the arguments of an action where the policy allows it. */
+            edit: boolean;
+            /**
+             * @description What happens exactly once, also after crashes: approved effects, the use of an answer, or neither.
+             * @enum {string}
+             */
+            once: "effects" | "answers" | "none";
+            /** @description Several requests of a run can be open at once. */
+            parallel: boolean;
+            /** @description The run continues after each answer. Otherwise it continues when all its open requests are decided. */
+            partialResume: boolean;
+            /** @description There is a record of what was executed after an approval. */
+            receipts: boolean;
+            /** @description Event streams have steps or tokens. */
+            streaming: boolean;
+        };
         ChannelHealth: {
             channel: string;
             /** @description Why the newest failed delivery failed. */
@@ -1743,6 +1762,7 @@ export interface components {
             items: components["schemas"]["Grant"][] | null;
         };
         Graph: {
+            capabilities: components["schemas"]["Capabilities"];
             description?: string;
             /** @description Boxes and arrows with pixel coordinates; for a run, with its waiting nodes marked. Not in lists, and omitted if there is nothing to draw. */
             drawing?: components["schemas"]["Drawing"];

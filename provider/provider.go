@@ -51,10 +51,10 @@ type Provider interface {
 type Capabilities struct {
 	// Parallel: several interrupts of a run may be open at once.
 	Parallel bool
-	// PartialResume: [Execution.Answers] may have answers to some of the open interrupts; the others
-	// stay open with their ids. Without it, the executor collects the answers of all people and
-	// rules, and calls Execute once with all of them. It must not change from false to true while
-	// runs wait, because collected answers would not be delivered.
+	// PartialResume: [Execution.Answers] may have answers to some of the open interrupts; the
+	// others stay open with their ids. Without it, the executor collects the answers of all people
+	// and rules, and calls Execute once with all of them. It must not change from false to true
+	// while runs wait, because collected answers would not be delivered.
 	PartialResume bool
 	// Edit: the provider accepts an approval with changed arguments.
 	Edit bool

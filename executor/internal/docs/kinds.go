@@ -50,8 +50,8 @@ const (
 	ReceiptSenderKind store.DocumentKind = "receipt-sender"
 )
 
-// CollectedKind has the answers that wait for the other answers of a run, because its provider takes
-// only all of them at once. Its id is the run, with which it is deleted.
+// CollectedKind has the answers that wait for the other answers of a run, because its provider
+// takes only all of them at once. Its id is the run, with which it is deleted.
 const CollectedKind store.DocumentKind = "collected"
 
 // RunMessageKind is a message to a run: a clarification, or that a request was withdrawn.

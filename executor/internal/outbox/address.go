@@ -230,7 +230,6 @@ func (x *expansion) addPaged(ctx context.Context, target string) error {
 		if err != nil {
 			return err
 		}
-		//mutate:resolve-reaches-the-paged
 		if index.Kind == desk.NoticePage && body.Person != "" && body.Target == target && body.Notice.Incident == x.notice.Incident && index.Sent > 0 {
 			x.add(address{Channel: index.Channel, To: body.To, Target: target, Person: body.Person})
 		}

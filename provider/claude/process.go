@@ -112,6 +112,10 @@ func (p *Provider) arguments(dir *dirs, server *server, t *turn) ([]string, erro
 	} else {
 		arguments = append(arguments, "--permission-prompts", "none")
 	}
+	if !slices.Contains(g.builtInTools(), "Skill") { // the flag would disable the tool
+		// a prompt such as /init would run commands of the CLI
+		arguments = append(arguments, "--disable-slash-commands")
+	}
 	if g.Model != "" {
 		arguments = append(arguments, "--model", g.Model)
 	}
@@ -129,16 +133,7 @@ func (p *Provider) arguments(dir *dirs, server *server, t *turn) ([]string, erro
 
 // environment returns the environment of the CLI. It inherits no credentials and no settings.
 func (p *Provider) environment(dir *dirs) ([]string, error) {
-	list := []string{
-		"HOME=" + dir.home, "CLAUDE_CONFIG_DIR=" + dir.config, "TMPDIR=" + dir.temp,
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
-		"NO_PROXY=127.0.0.1",
-	}
-	for _, name := range []string{"PATH", "LANG", "LC_ALL", "TZ"} {
-		if value, ok := os.LookupEnv(name); ok {
-			list = append(list, name+"="+value)
-		}
-	}
+	list := baseEnvironment(dir)
 	if p.config.BaseURL != "" {
 		list = append(list, "ANTHROPIC_BASE_URL="+p.config.BaseURL)
 	}
@@ -150,6 +145,23 @@ func (p *Provider) environment(dir *dirs) ([]string, error) {
 		list = append(list, "ANTHROPIC_API_KEY="+string(bytes.TrimSpace(key)))
 	}
 	return append(list, p.config.Environment...), nil
+}
+
+// baseEnvironment returns the environment of every process of the CLI.
+func baseEnvironment(dir *dirs) []string {
+	list := []string{
+		// otherwise @PATH in a prompt becomes the file, whatever the tools are
+		"CLAUDE_CODE_DISABLE_ATTACHMENTS=1",
+		"HOME=" + dir.home, "CLAUDE_CONFIG_DIR=" + dir.config, "TMPDIR=" + dir.temp,
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
+		"NO_PROXY=127.0.0.1",
+	}
+	for _, name := range []string{"PATH", "LANG", "LC_ALL", "TZ"} {
+		if value, ok := os.LookupEnv(name); ok {
+			list = append(list, name+"="+value)
+		}
+	}
+	return list
 }
 
 // dirs are the private directories of one process.
@@ -234,7 +246,7 @@ func (p *Provider) CheckCLI(ctx context.Context) (version string, err error) {
 	}
 	defer dir.remove()
 	cmd := exec.CommandContext(ctx, p.config.Command, "--version")
-	cmd.Dir, cmd.Env, cmd.WaitDelay = dir.work, append(os.Environ(), "HOME="+dir.home, "CLAUDE_CONFIG_DIR="+dir.config), pipeTimeout
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir.work, baseEnvironment(dir), pipeTimeout
 	output, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("claude: the CLI cannot be started: %w", err)

@@ -274,3 +274,59 @@ func TestClaude_FailureOfTheModelIsAnErrorAndNotAResult(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// The CLI replaces @PATH in a prompt by the file, without a call of a tool: whoever may start a run
+// could read the files of this machine.
+func TestClaude_PromptCannotReadFiles(t *testing.T) {
+	t.Parallel()
+	work, other := t.TempDir(), t.TempDir()
+	var prompt string
+	for _, folder := range []string{work, other} {
+		path := filepath.Join(folder, "key.txt")
+		if err := os.WriteFile(path, []byte("the secret of this machine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		prompt += " @" + path + " @" + folder
+	}
+	model := claudetest.NewModel(t, func(c claudetest.Conversation) []claudetest.Block {
+		return []claudetest.Block{claudetest.Text(c.Prompt)}
+	})
+	d := start(t, newProvider(t, model, bash(work)), "repeat"+prompt+" @key.txt")
+	if got := d.completes(); strings.Contains(got.Content, "secret of this") || !strings.Contains(got.Content, "@key.txt") {
+		t.Errorf("the model got %q", got.Content)
+	}
+}
+
+// A prompt that begins with a slash would run a command of the CLI, some with calls of git, without
+// a question.
+func TestClaude_PromptCannotRunCommandsOfTheCLI(t *testing.T) {
+	t.Parallel()
+	for _, prompt := range []string{"/context", "/init", "/security-review"} {
+		model := claudetest.NewModel(t, func(claudetest.Conversation) []claudetest.Block {
+			return []claudetest.Block{claudetest.Text("the model was called")}
+		})
+		d := start(t, newProvider(t, model, bash(t.TempDir())), prompt)
+		if got := d.completes(); got.Content != prompt+" isn't available in this environment." {
+			t.Errorf("%s: %q", prompt, got.Content)
+		}
+	}
+}
+
+func TestCheckCLI_GetsNoSecretsOfTheServer(t *testing.T) {
+	t.Setenv("FERMATA_STORE_PASSWORD", "secret")
+	folder := t.TempDir()
+	command := filepath.Join(folder, "cli")
+	if err := os.WriteFile(command, []byte("#!/bin/sh\nenv >\"${0%/*}/env\"\necho '2.1.89 (CLI)'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := claude.New(claude.Config{Command: command, TempDir: t.TempDir()})
+	if err == nil {
+		_, err = p.CheckCLI(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(folder, "env")); err != nil || !strings.Contains(string(got), "CLAUDE_CONFIG_DIR=") || strings.Contains(string(got), "secret") {
+		t.Errorf("the CLI got %s, %v", got, err)
+	}
+}

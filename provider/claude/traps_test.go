@@ -275,8 +275,8 @@ func TestClaude_FailureOfTheModelIsAnErrorAndNotAResult(t *testing.T) {
 	}
 }
 
-// The CLI replaces @PATH in a prompt by the file, without a call of a tool: an agent that starts a run
-// could read the files of this machine.
+// The CLI replaces @PATH in a prompt by the file, without a call of a tool: an agent that starts a
+// run could read the files of this machine.
 func TestClaude_PromptCannotReadFiles(t *testing.T) {
 	t.Parallel()
 	work, other := t.TempDir(), t.TempDir()

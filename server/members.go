@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/server/authn"
 )
 
@@ -79,8 +80,29 @@ func (s *Server) removeMember(ctx context.Context, in *memberInput) (*struct{}, 
 	if err != nil {
 		return nil, err
 	}
-	if err := sessions.RemoveMember(ctx, me.Account, in.ID, me); err != nil {
+	members, err := sessions.Members(ctx, me.Account)
+	if err == nil {
+		err = sessions.RemoveMember(ctx, me.Account, in.ID, me)
+	}
+	for _, m := range members {
+		if err == nil && m.ID == in.ID {
+			err = s.unlinkAll(ctx, me.Account, m.Name)
+		}
+	}
+	if err != nil {
 		return nil, problemOf(err)
 	}
 	return nil, nil
+}
+
+// unlinkAll unlinks the accounts of channels of a removed member, which could decide otherwise.
+func (s *Server) unlinkAll(ctx context.Context, account, person string) error {
+	links, err := s.config.Executor.ChannelLinks(ctx, account, person)
+	for _, link := range links {
+		failed := s.config.Executor.RevokeChannelLink(ctx, channel.Sender{Account: account, Channel: link.Channel, ID: link.Sender}, person)
+		if !errors.Is(failed, channel.ErrNotLinked) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
 }

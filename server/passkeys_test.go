@@ -2,12 +2,14 @@ package server_test
 
 import (
 	"encoding/json"
+	"errors"
 	"html"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/store"
@@ -348,5 +350,35 @@ func TestPasskeys_WithoutPublicURL(t *testing.T) {
 	}
 	if got := b.send("POST", "/signin/passkey/options", "", "Host", host); got.status != 200 || !strings.Contains(got.body, `"rpId":"localhost"`) || !strings.Contains(got.body, `"userVerification":"required"`) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A linked account of a channel decides as the person, so it ends with the membership.
+func TestMembers_RemovalUnlinksChannels(t *testing.T) {
+	p := openPasskeySite(t)
+	bob, _ := p.member("bob")
+	eve, _ := p.member("eve")
+	for id, b := range map[string]*browser{"T1/BOB": bob, "T1/EVE": eve} {
+		token, err := p.e.NewLinkToken(t.Context(), channel.Sender{Account: "acme", Channel: "slack", ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.send("POST", "/api/v1/me/channel-links", `{"token":"`+token+`"}`); got.status != 200 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	admin := p.key("acme", authn.RoleAdmin)
+	var list api.Page[api.Member]
+	if err := json.Unmarshal([]byte(p.call(admin, "GET", "/api/v1/members", "").body), &list); err != nil || len(list.Items) != 2 || list.Items[0].Name != "bob" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if got := p.call(admin, "DELETE", "/api/v1/members/"+list.Items[0].ID, ""); got.status != 204 {
+		t.Fatalf("%+v", got)
+	}
+	if link, err := p.e.ChannelLink(t.Context(), channel.Sender{Account: "acme", Channel: "slack", ID: "T1/BOB"}); !errors.Is(err, channel.ErrNotLinked) {
+		t.Errorf("the account of the removed member is linked: %+v, %v", link, err)
+	}
+	if _, err := p.e.ChannelLink(t.Context(), channel.Sender{Account: "acme", Channel: "slack", ID: "T1/EVE"}); err != nil {
+		t.Errorf("the account of another member: %v", err)
 	}
 }

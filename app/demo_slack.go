@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/slack"
 	"github.com/fermata-go/fermata/channel/slack/slackfake"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 )
 
@@ -64,7 +65,7 @@ func (d *demoSlack) page() string {
 func (d *demoSlack) prepare(ctx context.Context, e *executor.Executor) error {
 	token, err := e.NewLinkToken(ctx, channel.Sender{Account: demoAccount, Channel: slack.Kind, ID: d.Team() + "/" + d.dana, Name: demoPerson})
 	if err == nil {
-		_, err = e.UseLinkToken(ctx, demoAccount, token, demoPerson, []string{"approver"})
+		_, err = e.UseLinkToken(ctx, demoAccount, token, desk.From{Actor: desk.PersonActor(demoPerson, desk.AuthSSO), Via: "demo"}, []string{"approver"})
 	}
 	return err
 }

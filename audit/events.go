@@ -217,6 +217,23 @@ type (
 	SessionEnded struct {
 		Session string `json:"session"`
 	}
+
+	// ChannelLinked records that an account of a channel was linked to the actor, or that its link
+	// was renewed. Link is the id of the link, which does not contain the address.
+	ChannelLinked struct {
+		Link    string    `json:"link"`
+		Channel string    `json:"channel"` // the kind
+		Roles   []string  `json:"roles,omitempty"`
+		Until   Timestamp `json:"until"`
+	}
+
+	// ChannelUnlinked records that a link ended early. Principal is the person that it belonged to:
+	// the actor, or a member whom the actor removed.
+	ChannelUnlinked struct {
+		Link      string `json:"link"`
+		Channel   string `json:"channel"` // the kind
+		Principal string `json:"principal"`
+	}
 )
 
 // Events of people.

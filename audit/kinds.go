@@ -44,6 +44,8 @@ func (APIKeyMade) kind() Kind       { return "key.made" }
 func (APIKeyRevoked) kind() Kind    { return "key.revoked" }
 func (SessionBegun) kind() Kind     { return "session.begun" }
 func (SessionEnded) kind() Kind     { return "session.ended" }
+func (ChannelLinked) kind() Kind    { return "channel.linked" }
+func (ChannelUnlinked) kind() Kind  { return "channel.unlinked" }
 func (EffectBegun) kind() Kind      { return "effect.begun" }
 func (EffectEnded) kind() Kind      { return "effect.ended" }
 func (AgentReceipt) kind() Kind     { return "run.receipt" }
@@ -63,7 +65,7 @@ var bodyDecoders = decoderTable(
 	bodyDecoder[RequestAsked], bodyDecoder[RequestDelivered], bodyDecoder[RequestViewed], bodyDecoder[RequestRendered], bodyDecoder[RequestClaimed], bodyDecoder[RequestRevealed], bodyDecoder[RequestReleased], bodyDecoder[RequestEscalated], bodyDecoder[RequestDelegated], bodyDecoder[RequestSnoozed],
 	bodyDecoder[RequestChanged], bodyDecoder[RequestCommented], bodyDecoder[RequestDecided], bodyDecoder[RequestRefused], bodyDecoder[RequestExpired], bodyDecoder[RequestWithdrawn], bodyDecoder[PolicyLoaded], bodyDecoder[PolicyDenied], bodyDecoder[PolicyAllowed], bodyDecoder[GrantMade],
 	bodyDecoder[GrantUsed], bodyDecoder[GrantRevoked], bodyDecoder[APIKeyMade], bodyDecoder[APIKeyRevoked], bodyDecoder[SessionBegun], bodyDecoder[SessionEnded], bodyDecoder[EffectBegun], bodyDecoder[EffectEnded], bodyDecoder[RunStarted], bodyDecoder[RunEnded], bodyDecoder[RunParked], bodyDecoder[RunRetried],
-	bodyDecoder[LogExported], bodyDecoder[PayloadsErased], bodyDecoder[LogVerified], bodyDecoder[LogSigned], bodyDecoder[AgentReceipt], bodyDecoder[NotificationsChanged],
+	bodyDecoder[LogExported], bodyDecoder[PayloadsErased], bodyDecoder[LogVerified], bodyDecoder[LogSigned], bodyDecoder[AgentReceipt], bodyDecoder[NotificationsChanged], bodyDecoder[ChannelLinked], bodyDecoder[ChannelUnlinked],
 )
 
 type decodeFunc func(data []byte) (Body, error)

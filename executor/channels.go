@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/outbox"
 )
@@ -68,8 +69,8 @@ func (c Channels) LinkToken(ctx context.Context, account, token string) (LinkTok
 }
 
 // UseLinkToken links an account of a channel to a person for a week, and uses up the token.
-func (c Channels) UseLinkToken(ctx context.Context, account, token, principal string, roles []string) (ChannelLink, error) {
-	return c.outbox.UseLinkToken(ctx, account, token, principal, roles)
+func (c Channels) UseLinkToken(ctx context.Context, account, token string, person desk.From, roles []string) (ChannelLink, error) {
+	return c.outbox.UseLinkToken(ctx, account, token, person, roles)
 }
 
 // ChannelLink returns the link of an account of a channel, or [channel.ErrNotLinked].
@@ -90,7 +91,8 @@ func (c Channels) DeliveryHealth(ctx context.Context, account string) ([]Channel
 // ChannelLinkID returns the id of a link.
 func ChannelLinkID(link ChannelLink) string { return outbox.LinkID(link) }
 
-// RevokeChannelLink ends the link of an account of a channel, if it belongs to the person.
-func (c Channels) RevokeChannelLink(ctx context.Context, sender channel.Sender, principal string) error {
-	return c.outbox.RevokeLink(ctx, sender, principal)
+// RevokeChannelLink ends the link of an account of a channel, if it belongs to the
+// principal.
+func (c Channels) RevokeChannelLink(ctx context.Context, sender channel.Sender, principal string, by desk.From) error {
+	return c.outbox.RevokeLink(ctx, sender, principal, by)
 }

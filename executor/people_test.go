@@ -104,11 +104,11 @@ func notifying(t *testing.T, s store.Store, dm *directMessages, change func(*exe
 }
 
 // linkTo links an account of the channel dm to a person.
-func linkTo(t *testing.T, e *executor.Executor, account, person string) {
+func linkTo(t *testing.T, e *executor.Executor, account, who string) {
 	t.Helper()
-	token, err := e.NewLinkToken(t.Context(), channel.Sender{Account: account, Channel: "dm", ID: "T1/" + person, Name: person})
+	token, err := e.NewLinkToken(t.Context(), channel.Sender{Account: account, Channel: "dm", ID: "T1/" + who, Name: who})
 	if err == nil {
-		_, err = e.UseLinkToken(t.Context(), account, token, person, []string{"approver"})
+		_, err = e.UseLinkToken(t.Context(), account, token, person(who), []string{"approver"})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -408,7 +408,7 @@ func TestSettings_RulesAndRevokedLinks(t *testing.T) {
 		linkTo(t, e, "acme", "ann")
 		linkTo(t, e, "acme", "bob")
 		set(t, e, "ann", people.Settings{Rules: []people.Rule{{Notices: []desk.NoticeKind{desk.NoticeRemind}}}})
-		if err := e.RevokeChannelLink(t.Context(), channel.Sender{Account: "acme", Channel: "dm", ID: "T1/bob"}, "bob"); err != nil {
+		if err := e.RevokeChannelLink(t.Context(), channel.Sender{Account: "acme", Channel: "dm", ID: "T1/bob"}, "bob", person("bob")); err != nil {
 			t.Fatal(err)
 		}
 		startAs(t, e, "req")

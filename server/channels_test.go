@@ -92,7 +92,7 @@ func TestChannels_ClickOfLinkedAccountDecides(t *testing.T) {
 	if err != nil || !found {
 		t.Fatalf("link %q, %v", link, err)
 	}
-	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, "approver", []string{"approver"}); err != nil {
+	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("approver", desk.AuthSSO)}, []string{"approver"}); err != nil {
 		t.Fatal(err)
 	}
 	click("2")
@@ -180,16 +180,16 @@ func TestLinkToken_Expires(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock = clock.Add(15 * time.Minute)
-	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, "ann", nil); !errors.Is(err, executor.ErrLinkInvalid) {
+	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("ann", desk.AuthSSO)}, nil); !errors.Is(err, executor.ErrLinkInvalid) {
 		t.Errorf("after 15 minutes: %v", err)
 	}
 	if token, err = s.e.NewLinkToken(t.Context(), sender); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, "ann", nil); err != nil {
+	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("ann", desk.AuthSSO)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, "ann", nil); !errors.Is(err, executor.ErrLinkInvalid) {
+	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("ann", desk.AuthSSO)}, nil); !errors.Is(err, executor.ErrLinkInvalid) {
 		t.Errorf("a used link: %v", err)
 	}
 	clock = clock.Add(7 * 24 * time.Hour)
@@ -221,7 +221,7 @@ func TestChannels_ClickSurvivesARestart(t *testing.T) {
 	sender := channel.Sender{Account: "acme", Channel: "chat", ID: "T1/U1", Name: "Ann"}
 	token, err := first.e.NewLinkToken(t.Context(), sender)
 	if err == nil {
-		_, err = first.e.UseLinkToken(t.Context(), "acme", token, "approver", []string{"approver"})
+		_, err = first.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("approver", desk.AuthSSO)}, []string{"approver"})
 	}
 	if err != nil {
 		t.Fatal(err)

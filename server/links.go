@@ -82,7 +82,7 @@ func (s *Server) linkChannel(ctx context.Context, in *linkInput) (*struct{ Body 
 	if err := needSession(me); err != nil {
 		return nil, err
 	}
-	link, err := s.config.Executor.UseLinkToken(ctx, me.Account, in.Body.Token, me.ID, linkableRoles(me))
+	link, err := s.config.Executor.UseLinkToken(ctx, me.Account, in.Body.Token, me.From(), linkableRoles(me))
 	if err != nil {
 		return nil, linkProblem(err)
 	}
@@ -119,7 +119,7 @@ func (s *Server) unlinkChannel(ctx context.Context, in *unlinkInput) (*struct{},
 	if !ok {
 		return nil, problem("not_found", "no such linked account")
 	}
-	err = s.config.Executor.RevokeChannelLink(ctx, channel.Sender{Account: me.Account, Channel: link.Channel, ID: link.Sender}, me.ID)
+	err = s.config.Executor.RevokeChannelLink(ctx, channel.Sender{Account: me.Account, Channel: link.Channel, ID: link.Sender}, me.ID, me.From())
 	if err != nil && !errors.Is(err, channel.ErrNotLinked) {
 		return nil, problemOf(err)
 	}

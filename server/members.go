@@ -86,7 +86,7 @@ func (s *Server) removeMember(ctx context.Context, in *memberInput) (*struct{}, 
 	}
 	for _, m := range members {
 		if err == nil && m.ID == in.ID {
-			err = s.unlinkAll(ctx, me.Account, m.Name)
+			err = s.unlinkAll(ctx, me, m.Name)
 		}
 	}
 	if err != nil {
@@ -96,10 +96,10 @@ func (s *Server) removeMember(ctx context.Context, in *memberInput) (*struct{}, 
 }
 
 // unlinkAll unlinks the accounts of channels of a removed member, which could decide otherwise.
-func (s *Server) unlinkAll(ctx context.Context, account, person string) error {
-	links, err := s.config.Executor.ChannelLinks(ctx, account, person)
+func (s *Server) unlinkAll(ctx context.Context, me authn.Principal, person string) error {
+	links, err := s.config.Executor.ChannelLinks(ctx, me.Account, person)
 	for _, link := range links {
-		failed := s.config.Executor.RevokeChannelLink(ctx, channel.Sender{Account: account, Channel: link.Channel, ID: link.Sender}, person)
+		failed := s.config.Executor.RevokeChannelLink(ctx, channel.Sender{Account: me.Account, Channel: link.Channel, ID: link.Sender}, person, me.From())
 		if !errors.Is(failed, channel.ErrNotLinked) {
 			err = errors.Join(err, failed)
 		}

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/auditrec"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/store"
@@ -66,20 +69,21 @@ func (o *Sender) linkToken(ctx context.Context, account, token string) (t docs.L
 	return t, document, now, err
 }
 
-// UseLinkToken links an account of a channel to a person, and uses up the token.
-func (o *Sender) UseLinkToken(ctx context.Context, account, token, principal string, roles []string) (docs.ChannelLink, error) {
+// UseLinkToken links an account of a channel to a person, and uses up the token. Both are written
+// with the audit record in one transaction.
+func (o *Sender) UseLinkToken(ctx context.Context, account, token string, person desk.From, roles []string) (docs.ChannelLink, error) {
 	t, used, now, err := o.linkToken(ctx, account, token)
 	if err != nil {
 		return docs.ChannelLink{}, err
 	}
 	old, err := o.Link(ctx, channel.Sender{Account: account, Channel: t.Channel, ID: t.Sender})
 	switch {
-	case err == nil && old.Principal != principal:
+	case err == nil && old.Principal != person.Actor.ID:
 		return docs.ChannelLink{}, ErrLinkTaken
 	case err != nil && !errors.Is(err, channel.ErrNotLinked):
 		return docs.ChannelLink{}, err
 	}
-	link := docs.ChannelLink{Channel: t.Channel, Sender: t.Sender, Name: t.Name, Principal: principal, Roles: roles, At: now, Until: now.Add(linkLifetime)}
+	link := docs.ChannelLink{Channel: t.Channel, Sender: t.Sender, Name: t.Name, Principal: person.Actor.ID, Roles: roles, At: now, Until: now.Add(linkLifetime)}
 	t.Used = true
 	change := store.DocumentChange{Kind: docs.LinkTokenKind, ID: used.ID, BaseRevision: used.Revision, Index: used.Index}
 	if change.Body, err = json.Marshal(t); err != nil {
@@ -89,11 +93,17 @@ func (o *Sender) UseLinkToken(ctx context.Context, account, token, principal str
 	if err != nil {
 		return docs.ChannelLink{}, err
 	}
-	person, err := o.linkedAddress(ctx, account, link)
+	address, err := o.linkedAddress(ctx, account, link)
 	if err != nil {
 		return docs.ChannelLink{}, err
 	}
-	err = o.store.CommitWrites(ctx, account, store.Writes{Documents: append([]store.DocumentChange{change, next}, person...)})
+	line, err := audit.NewLine(account, auditrec.AuditActor(person), audit.Location{}, audit.ChannelLinked{
+		Link: next.ID, Channel: link.Channel, Roles: roles, Until: audit.TimestampOf(link.Until),
+	})
+	if err != nil {
+		return docs.ChannelLink{}, err
+	}
+	err = o.store.CommitWrites(ctx, account, store.Writes{Documents: append([]store.DocumentChange{change, next}, address...), Audit: [][]byte{line}})
 	if errors.Is(err, store.ErrStale) {
 		err = ErrLinkInvalid // it was used at the same time
 	}
@@ -159,8 +169,9 @@ func (o *Sender) Links(ctx context.Context, account, principal string) (map[stri
 	return all, nil
 }
 
-// RevokeLink ends the link of an account of a channel, if it belongs to the person.
-func (o *Sender) RevokeLink(ctx context.Context, s channel.Sender, principal string) error {
+// RevokeLink ends the link of an account of a channel, if it belongs to the principal. The
+// link is written with the audit record in one transaction.
+func (o *Sender) RevokeLink(ctx context.Context, s channel.Sender, principal string, by desk.From) error {
 	link, err := o.Link(ctx, s)
 	if err != nil {
 		return err
@@ -173,5 +184,9 @@ func (o *Sender) RevokeLink(ctx context.Context, s channel.Sender, principal str
 	if err != nil {
 		return err
 	}
-	return o.docs.WriteDocument(ctx, s.Account, change)
+	line, err := audit.NewLine(s.Account, auditrec.AuditActor(by), audit.Location{}, audit.ChannelUnlinked{Link: change.ID, Channel: link.Channel, Principal: principal})
+	if err != nil {
+		return err
+	}
+	return o.store.CommitWrites(ctx, s.Account, store.Writes{Documents: []store.DocumentChange{change}, Audit: [][]byte{line}})
 }

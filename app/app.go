@@ -78,6 +78,7 @@ type commands struct {
 	Retry   retryCommand   `cmd:"" group:"people" help:"Retry a parked or failed run."`
 	Adopt   adoptCommands  `cmd:"" group:"people" help:"Continue runs that other clients have started."`
 	Receipt receiptCommand `cmd:"" group:"people" help:"Say what an external agent did after the decision."`
+	Hook    claudeHook     `cmd:"" name:"claude-hook" group:"people" help:"Ask for approval of the tool calls of your own Claude Code sessions, as a hook command."`
 	Inbox   inboxCommand   `cmd:"" group:"people" help:"Show open requests and decide them."`
 	Show    showCommand    `cmd:"" group:"people" help:"Show a request."`
 	Approve approveCommand `cmd:"" group:"people" help:"Approve a request."`

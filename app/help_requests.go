@@ -6,6 +6,18 @@ func init() { maps.Copy(details, requestDetails) }
 
 // requestDetails are the help texts of the commands in this file, as in details.
 var requestDetails = map[string]string{
+	"claude-hook": `Claude Code runs it before and after tool calls and passes the event on standard input. Before a call it creates an approval request, waits for the
+decision, and answers allow or deny. After the call it sends the receipt. It needs a key with the role agent. docs/claude.md has the guide.
+
+If there is no decision in time, or the server does not respond, --on-error deny denies the call, and --on-error ask lets Claude Code ask the person at
+the terminal. A denied call has exit code 0; an invalid event or command line has exit code 2, which also blocks the call.
+
+Examples:
+
+  fermata claude-hook --print-settings > hooks.json
+  fermata claude-hook --print-settings --wait 1h --matcher 'Bash|mcp__.*'
+  fermata claude-hook --wait 10m --on-error ask`,
+
 	"claim": `A claim shows others who is working on a request. It is not exclusive: any eligible approver can still decide.
 
 Example:

@@ -7,4 +7,13 @@ import (
 	"github.com/fermata-go/fermata/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+// asProgram is a variable with which the test binary is the program, for tests in which another
+// program runs it.
+const asProgram = "FERMATA_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(Main())
+	}
+	os.Exit(pgtest.Main(m))
+}

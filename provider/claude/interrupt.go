@@ -71,23 +71,7 @@ func toolName(tool string) string { return strings.TrimPrefix(tool, "mcp__"+ownS
 
 // approval returns the question about a call.
 func (p *pending) approval() (fermata.ApprovalRequest, error) {
-	q := fermata.ApprovalRequest{Action: p.Call.Tool, Args: p.Call.Input, ArgsSchema: argsSchema(p.Call.Input)}
-	var described struct {
-		Description string `json:"description"`
-	}
-	if json.Unmarshal(p.Call.Input, &described) == nil {
-		q.Summary = firstLine(described.Description)
-	}
-	var err error
-	q.Digest, err = q.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: q.Args})
-	return q, err
-}
-
-// firstLine returns the first line of a text, at most 200 characters of it.
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	letters := []rune(strings.TrimSpace(line))
-	return string(letters[:min(len(letters), 200)])
+	return NewApproval(p.Call.Tool, p.Call.Input)
 }
 
 // argsSchema describes edited arguments: an object with the same members of the same types. The CLI

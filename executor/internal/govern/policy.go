@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/fermata-go/fermata"
@@ -221,16 +222,22 @@ func (s *Session) denyRequest(ctx context.Context, j *Evaluation, ask *desk.Requ
 	if err := s.governor.NewSession(tx, s.History).addDenial(ctx, j, rulingKey(tx.Run, replay.StageDenied, ask.ID, nil), ask.Subject.ActionDigest, ask.ID); err != nil {
 		return err
 	}
-	return &DeniedError{reason: j.Reason, Writes: tx.Writes} //mutate:refused-interrupt-audited
+	return &DeniedError{rules: j.Rules, reason: j.Reason, Writes: tx.Writes} //mutate:refused-interrupt-audited
 }
 
 // DeniedError says that the policy does not let an action be asked about at all.
 type DeniedError struct {
+	rules  []string
 	reason string
 	Writes store.Writes // written when the run fails with it
 }
 
-func (e *DeniedError) Error() string { return "the rules deny it: " + e.reason }
+func (e *DeniedError) Error() string {
+	if len(e.rules) == 0 {
+		return "the rules deny it: " + e.reason
+	}
+	return fmt.Sprintf("the rules deny it (%s): %s", strings.Join(e.rules, ", "), e.reason)
+}
 
 // requirementOfReplaced takes the requirement from the request that this one replaces. Its editor
 // is still the last editor of the arguments.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/server/authn"
@@ -380,5 +381,18 @@ func TestMembers_RemovalUnlinksChannels(t *testing.T) {
 	}
 	if _, err := p.e.ChannelLink(t.Context(), channel.Sender{Account: "acme", Channel: "slack", ID: "T1/EVE"}); err != nil {
 		t.Errorf("the account of another member: %v", err)
+	}
+	var unlinked []audit.Record // I12: one record, by the admin
+	for line := range strings.Lines(p.call(admin, "GET", "/api/v1/audit", "").body) {
+		record, err := audit.Parse([]byte(strings.TrimSuffix(line, "\n")))
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if _, ok := record.Body.(audit.ChannelUnlinked); ok {
+			unlinked = append(unlinked, record)
+		}
+	}
+	if len(unlinked) != 1 || unlinked[0].Body.(audit.ChannelUnlinked).Principal != "bob" || unlinked[0].Actor.Principal == "bob" {
+		t.Errorf("audited as %+v", unlinked)
 	}
 }

@@ -72,7 +72,9 @@ func TestScreenshots(t *testing.T) {
 		{"audit", "/audit?findings=1", desk, false},
 		{"analytics", "/analytics", desk, false},
 		{"analytics-dark", "/analytics", desk, true},
+		{"me", "/me", desk, false},
 		{"admin", "/admin", desk, false},
+		{"deliveries", "/deliveries", desk, false},
 		{"docs", "/docs", desk, false},
 	} {
 		takeScreenshot(t, tab, url+shot.path, filepath.Join(dir, shot.name+".png"), shot.window, shot.dark)

@@ -151,8 +151,10 @@ func (r *Runs) State(ctx context.Context, account, run string) (dialog.RunState,
 		return waiting(outcome)
 	case fermata.Completed:
 		return r.completed(outcome)
+	case fermata.Failed:
+		return dialog.RunState{Ended: true, Failed: true}, nil
 	}
-	return dialog.RunState{Executing: true}, nil
+	return dialog.RunState{Executing: true}, nil // the outcome is not stored yet
 }
 
 func waiting(outcome fermata.NeedsInput) (dialog.RunState, error) {

@@ -41,11 +41,10 @@ var textSchema = json.RawMessage(`{"type":"string","minLength":1}`)
 // middlewareRequest is the value of LangChain's human-in-the-loop middleware, in the spellings of
 // Python and JavaScript.
 type middlewareRequest struct {
-	Actions      []action       `json:"action_requests"`
-	ActionsJS    []action       `json:"actionRequests"`
-	Configs      []reviewConfig `json:"review_configs"`
-	ConfigsJS    []reviewConfig `json:"reviewConfigs"`
-	isJavaScript bool
+	Actions   []action       `json:"action_requests"`
+	ActionsJS []action       `json:"actionRequests"`
+	Configs   []reviewConfig `json:"review_configs"`
+	ConfigsJS []reviewConfig `json:"reviewConfigs"`
 }
 
 type action struct {

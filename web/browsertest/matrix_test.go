@@ -83,7 +83,7 @@ func invite(t *testing.T, s *webtest.Server) (password string) {
 	tab.check("invitation")
 	password = "correct horse battery"
 	tab.fill(`[name="password"]`, password)
-	tab.do(chromedp.Click("form button"), chromedp.WaitVisible(".inbox"))
+	tab.do(chromedp.Click(`form:not([data-passkey]) button`), chromedp.WaitVisible(".inbox"))
 	return password
 }
 
@@ -132,7 +132,7 @@ func TestMatrix_SlowNetwork(t *testing.T) {
 	b.do(chromedp.Click(".oops .btn.primary"))
 	b.fill(`[name="name"]`, "ann")
 	b.fill(`[name="password"]`, password)
-	b.do(chromedp.DoubleClick("form button"), chromedp.WaitVisible(".inbox"))
+	b.do(chromedp.DoubleClick(`form:not([data-passkey]) button`), chromedp.WaitVisible(".inbox"))
 
 	b.open("/inbox?id=" + first)
 	b.do(chromedp.KeyEvent("a"), chromedp.KeyEvent("a"), chromedp.WaitVisible("dialog.actiondialog form"))
@@ -165,7 +165,7 @@ func TestMatrix_ServerRestart(t *testing.T) {
 
 	s.Restart(func() {})
 	ask(t, s, "inproc:content-review", "article-cocoa", `{"topic":"cocoa"}`) // before the page is connected again
-	signIn.do(chromedp.Click("form button"))
+	signIn.do(chromedp.Click(`form:not([data-passkey]) button`))
 	signIn.waitText("What will run")
 	edit.do(chromedp.Click(send))
 	edit.waitText("Approved")
@@ -250,7 +250,7 @@ func TestMatrix_SessionExpiredWhileTyping(t *testing.T) {
 			tab := &tab{t, ctx, s}
 			tab.fill(`[name="name"]`, "ann")
 			tab.fill(`[name="password"]`, password)
-			tab.do(chromedp.Click("form button"), chromedp.WaitVisible("form.action"))
+			tab.do(chromedp.Click(`form:not([data-passkey]) button`), chromedp.WaitVisible("form.action"))
 			b.do(chromedp.Click("form.notice button"))
 			b.waitText(c.done)
 		})

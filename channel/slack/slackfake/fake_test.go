@@ -315,6 +315,17 @@ func TestPage_ShowsMessagesAndClicks(t *testing.T) {
 	}
 }
 
+func TestPage_ShowsADateByItsFallback(t *testing.T) {
+	w := start(t, slackfake.Config{})
+	text := slack.NewTextBlockObject(slack.MarkdownType, "Expires <!date^1795126213^{date_short_pretty} {time}|19 Nov 22:10 UTC> *soon*", false, false)
+	if _, err := w.post(t, slack.MsgOptionBlocks(slack.NewContextBlock("", text))); err != nil {
+		t.Fatal(err)
+	}
+	if page := get(t, w.URL()); !strings.Contains(page, "Expires 19 Nov 22:10 UTC <b>soon</b>") {
+		t.Errorf("page:\n%s", page)
+	}
+}
+
 func get(t *testing.T, target string) string {
 	t.Helper()
 	response, err := http.Get(target)

@@ -309,10 +309,11 @@ var (
 	slackLink = regexp.MustCompile(`&lt;(https?://[^|&\s]+(?:&amp;[^|&\s]+)*)(?:\|(.*?))?&gt;`)
 	slackBold = regexp.MustCompile(`(^|[\s(])\*([^*\n]+)\*`)
 	slackCode = regexp.MustCompile("`([^`\n]+)`")
+	slackDate = regexp.MustCompile(`&lt;!date\^[0-9]+\^[^|&]*\|([^&]*)&gt;`) // shown by its fallback
 	slackUser = regexp.MustCompile(`&lt;([@!#][^&|]+)(?:\|[^&]*)?&gt;`)
 )
 
-// mrkdwn converts Slack's markup to HTML: links, mentions, bold and code.
+// mrkdwn converts Slack's markup to HTML: links, dates, mentions, bold and code.
 func mrkdwn(text string) template.HTML {
 	// the app escapes &, < and >; the other < and > are markup
 	safe := template.HTMLEscapeString(text)
@@ -324,6 +325,7 @@ func mrkdwn(text string) template.HTML {
 		}
 		return `<a href="` + parts[1] + `" target="_blank" rel="noopener">` + label + `</a>`
 	})
+	safe = slackDate.ReplaceAllString(safe, `$1`)
 	safe = slackUser.ReplaceAllString(safe, `<mark>$1</mark>`)
 	safe = slackBold.ReplaceAllString(safe, `$1<b>$2</b>`)
 	safe = slackCode.ReplaceAllString(safe, `<code>$1</code>`)

@@ -38,10 +38,10 @@ func TestNewCard_OpenApproval(t *testing.T) {
 	requirement.Sensitive = []string{"/iban"}
 	r, data := refund(t, `{"amount":120.00,"order":"17","iban":"DE02120300000000202051","note":"p\u0430y"}`, requirement)
 	c := channel.NewCard(channel.Source{Request: r, Data: data, Agent: "shop", Environment: "prod", BaseURL: "https://f.example/", Now: noon})
-	if c.Title != "refund: amount 120.00, order 17" {
+	if c.Title != "Refund on order 17, amount 120.00" {
 		t.Errorf("title %q", c.Title)
 	}
-	if !strings.HasPrefix(c.Sentence, "support-bot wants to run refund") {
+	if !strings.HasPrefix(c.Sentence, "support-bot wants to refund on order 17") {
 		t.Errorf("sentence %q", c.Sentence)
 	}
 	facts := make(map[string]channel.Fact)
@@ -81,7 +81,7 @@ func TestNewCard_EditedArgumentsReplaceTheSummary(t *testing.T) {
 	r, data := refund(t, `{"amount":120,"order":"17"}`, desk.OnePerson())
 	r.Edit = &desk.Edit{By: "ann", Args: json.RawMessage(`{"amount":90,"order":"17"}`), Digest: "e"}
 	c := channel.NewCard(channel.Source{Request: r, Data: data, Now: noon})
-	if c.Title != "refund: amount 90, order 17" || c.Facts[0].Was != "120" || c.Facts[1].Was != "" || len(c.Said) > 0 {
+	if c.Title != "Refund on order 17, amount 90" || c.Facts[0].Was != "120" || c.Facts[1].Was != "" || len(c.Said) > 0 {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -97,5 +97,20 @@ func TestError_CodeIsShown(t *testing.T) {
 	}
 	if channel.IsPermanent(cause) || channel.RetryAfter(cause) != 0 {
 		t.Error("another error is permanent")
+	}
+}
+
+// The title of a hold and of an action are words, and an argument that could deceive is not in
+// the title.
+func TestNewCard_TitleIsASentence(t *testing.T) {
+	r, data := refund(t, `{"amount":49.5,"currency":"EUR","order":"17","customer":"p\u0430ul"}`, desk.OnePerson())
+	c := channel.NewCard(channel.Source{Request: r, Data: data, Now: noon})
+	if c.Title != "Refund 49.50 EUR on order 17" || !strings.HasSuffix(c.Sentence, " wants to refund 49.50 EUR on order 17") {
+		t.Errorf("title %q, sentence %q", c.Title, c.Sentence)
+	}
+	r.Subject.Kind = "hold"
+	c = channel.NewCard(channel.Source{Request: r, Data: json.RawMessage(`{"version":"v2"}`), Now: noon})
+	if !strings.HasSuffix(c.Title, " is held") {
+		t.Errorf("title of a hold: %q", c.Title)
 	}
 }

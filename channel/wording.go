@@ -4,18 +4,17 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/phrase"
 	"github.com/fermata-go/fermata/internal/untrusted"
 )
 
-// The sizes of the parts of a sentence, in bytes.
-const (
-	maxBriefFacts = 3
-	maxBriefValue = 48
-	maxBriefLabel = 24
-)
+// holdKind is the kind of the holds of package graph.
+const holdKind = "hold"
 
 // question is a request in words.
 type question struct {
@@ -37,8 +36,8 @@ func wordQuestion(r desk.Request, data json.RawMessage, masked []string, agent s
 		var doubt fermata.InDoubtRequest
 		if json.Unmarshal(data, &doubt) == nil && doubt.Action != "" {
 			q := question{facts: factsOf(doubt.Args, nil, masked)}
-			q.title = "Did it happen? " + brief(doubt.Action, q.facts)
-			q.sentence = "It is not known whether this was done: " + brief(doubt.Action, q.facts)
+			done := phraseOf(phrase.Action{Name: doubt.Action, Args: doubt.Args, Masked: masked})
+			q.title, q.sentence = "Did it happen? "+done, "It is not known whether this was done: "+done
 			q.facts = append(q.facts, Fact{Label: "idempotency key", Value: plain(doubt.Key)})
 			return q
 		}
@@ -46,6 +45,9 @@ func wordQuestion(r desk.Request, data json.RawMessage, masked []string, agent s
 	q := question{facts: factsOf(data, nil, masked)}
 	kind := plain(r.Subject.Kind)
 	q.title, q.sentence = from+" asks: "+kind, from+" asks for an answer: "+kind
+	if r.Subject.Kind == holdKind {
+		q.title, q.sentence = from+" is held", from+" is held until a person lets it continue"
+	}
 	return q
 }
 
@@ -55,8 +57,8 @@ func wordApproval(r desk.Request, asked fermata.ApprovalRequest, masked []string
 		args, was = r.MaskArgs(r.Edit.Args), asked.Args
 	}
 	q := question{facts: factsOf(args, was, masked)}
-	q.title = brief(asked.Action, q.facts)
-	q.sentence = from + " wants to run " + q.title
+	action := phraseOf(phrase.Action{Name: asked.Action, Args: args, Schema: asked.ArgsSchema, Masked: masked})
+	q.title, q.sentence = capitalized(action), from+" wants to "+action
 	if len(asked.Target) > 0 {
 		q.facts = append(q.facts, factOf("current state of the target", asked.Target))
 	}
@@ -91,7 +93,7 @@ func factsOf(value, was json.RawMessage, masked []string) (facts []Fact) {
 	for _, m := range n.Members {
 		f := factOf(m.Name, m.Value.Raw)
 		f.Flagged = f.Flagged || untrusted.Flags(m.Name) > 0
-		pointer := "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(m.Name)
+		pointer := pointerTo(m.Name)
 		f.Masked = slices.ContainsFunc(masked, func(p string) bool { return p == pointer || strings.HasPrefix(p, pointer+"/") })
 		if len(was) > 0 && string(before[m.Name]) != string(m.Value.Raw) {
 			f.Was = "(none)"
@@ -125,20 +127,32 @@ func factOf(label string, value json.RawMessage) Fact {
 	return f
 }
 
-// brief is an action with its short facts: "refund: amount 120.00, order 17".
-func brief(action string, facts []Fact) string {
-	text, separator := plain(action), ": "
-	count := 0
-	for _, f := range facts {
-		short := !f.Masked && !f.Flagged && f.Label != "" && len(f.Label) <= maxBriefLabel && len(f.Value) <= maxBriefValue && !strings.ContainsAny(f.Value, "\n{[")
-		if !short || count == maxBriefFacts {
-			continue
+// phraseOf words an action as the web inbox does. Arguments with characters that could deceive are
+// left out; they are among the facts.
+func phraseOf(action phrase.Action) string {
+	if n, err := untrusted.Parse(action.Args); err == nil {
+		action.Masked = slices.Clone(action.Masked)
+		for _, m := range n.Members {
+			if untrusted.Flags(m.Name) > 0 || m.Value.Flags() > 0 {
+				action.Masked = append(action.Masked, pointerTo(m.Name))
+			}
 		}
-		text += separator + f.Label + " " + f.Value
-		separator = ", "
-		count++
 	}
-	return text
+	var b strings.Builder
+	for _, part := range phrase.Of(action, phrase.English) {
+		b.WriteString(part.Text)
+	}
+	return plain(b.String())
+}
+
+// pointerTo is the JSON pointer of a member of the value.
+func pointerTo(name string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+func capitalized(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
 }
 
 func firstOf(texts ...string) string {

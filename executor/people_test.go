@@ -61,6 +61,13 @@ func (d *directMessages) Send(_ context.Context, m channel.Message) (string, err
 	return m.Delivery, nil
 }
 
+// all returns what was sent so far.
+func (d *directMessages) all() []sentMessage {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.sent)
+}
+
 // got returns the sorted receivers of a kind of notice.
 func (d *directMessages) got(kind desk.NoticeKind) string {
 	d.mu.Lock()
@@ -358,8 +365,8 @@ func TestQuietHours_DecidedRequestIsNotAnnounced(t *testing.T) {
 		time.Sleep(time.Hour)
 		withdraw(t, e)
 		time.Sleep(12 * time.Hour)
-		if len(dm.sent) != 0 {
-			t.Errorf("sent %+v", dm.sent)
+		if sent := dm.all(); len(sent) != 0 {
+			t.Errorf("sent %+v", sent)
 		}
 	})
 }
@@ -392,8 +399,8 @@ func TestRequester_IsToldTheOutcome(t *testing.T) {
 				time.Sleep(time.Minute)
 				end(t, e, id)
 				time.Sleep(time.Minute)
-				if len(dm.sent) != 1 || dm.sent[0].kind != desk.NoticeRequester || dm.sent[0].to != "req" || !strings.Contains(dm.sent[0].outcome, outcome) {
-					t.Errorf("sent %+v", dm.sent)
+				if sent := dm.all(); len(sent) != 1 || sent[0].kind != desk.NoticeRequester || sent[0].to != "req" || !strings.Contains(sent[0].outcome, outcome) {
+					t.Errorf("sent %+v", sent)
 				}
 			})
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/claude"
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/provider/langgraph"
@@ -29,8 +30,8 @@ func TestDocs_CapabilityTableMatchesProviders(t *testing.T) {
 }
 
 func capabilityTable() string {
-	names := []string{inproc.Name, external.Name, langgraph.Name}
-	all := []provider.Capabilities{new(inproc.Provider).Capabilities(), new(external.Provider).Capabilities(), new(langgraph.Provider).Capabilities()}
+	names := []string{inproc.Name, external.Name, langgraph.Name, claude.Name}
+	all := []provider.Capabilities{new(inproc.Provider).Capabilities(), new(external.Provider).Capabilities(), new(langgraph.Provider).Capabilities(), new(claude.Provider).Capabilities()}
 	var b strings.Builder
 	fmt.Fprintf(&b, "| | `%s` |\n|---|%s\n", strings.Join(names, "` | `"), strings.Repeat("---|", len(names)))
 	row := func(name string, value func(provider.Capabilities) string) {

@@ -170,7 +170,7 @@ func (s *Site) selectRequest(v *visit, d *inboxData, rows []*requestModel, id st
 		return err
 	}
 	d.Selected.openedFromInbox(d.href("", ""))
-	d.Selected.Drawing = s.drawing(v, r)
+	d.Selected.setGraph(v, r)
 	return nil
 }
 

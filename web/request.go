@@ -21,7 +21,9 @@ type requestData struct {
 	// Question is the body, inside the custom element of the view if it has one.
 	Question template.HTML
 	Drawing  template.HTML
-	Similar  []similarDecision
+	// Abilities are the capabilities of the provider of the run.
+	Abilities []ability
+	Similar   []similarDecision
 	// Viewing names the other people who look at the request.
 	Viewing string
 	// Back leads to the list that the request was opened from.
@@ -44,7 +46,8 @@ func (s *Site) request(v *visit) (response, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Drawing, d.Similar = s.drawing(v, r), s.similar(v, d.requestModel)
+	d.setGraph(v, r)
+	d.Similar = s.similar(v, d.requestModel)
 	d.Back = "/inbox"
 	if v.URL.Query().Has("fragment") {
 		return fragment{Name: "request", Part: "request", Data: d}, nil
@@ -95,16 +98,20 @@ func (s *Site) requestData(v *visit, r api.Request) (*requestData, error) {
 	return d, err
 }
 
-// drawing returns the graph with the waiting node marked; "" if there is none.
-func (s *Site) drawing(v *visit, r api.Request) template.HTML {
+// setGraph sets the drawing of the graph with the waiting node marked, if it has one, and the
+// capabilities of the provider. A program that is no longer deployed has neither.
+func (d *requestData) setGraph(v *visit, r api.Request) {
 	if r.StateKey == "" {
-		return ""
+		return
 	}
 	g, err := v.api.RunGraph(v.ctx(), r.StateKey)
-	if err != nil || g.Drawing == nil {
-		return ""
+	if err != nil {
+		return
 	}
-	return inlineSVG(g.Drawing.SVG())
+	d.Abilities = abilities(g.Capabilities)
+	if g.Drawing != nil {
+		d.Drawing = inlineSVG(g.Drawing.SVG())
+	}
 }
 
 // viewed records that the page of a request was on the screen, with what it showed. The script of

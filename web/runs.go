@@ -72,6 +72,8 @@ type runData struct {
 	client.RunView
 	Open, Closed []api.Request
 	Drawing      template.HTML
+	// Abilities are the capabilities of the provider.
+	Abilities []ability
 	// Content and Output are the result of a completed run, Failure the reason of a failed one.
 	Content string
 	Output  json.RawMessage
@@ -110,9 +112,9 @@ func (s *Site) loadRun(v *visit) (data runData, err error) {
 	}
 	data.CanCancel = v.mayStart() && slices.Contains([]string{"ready", "running", "waiting", "parked"}, data.Status)
 	data.CanRetry = data.Problem != nil && data.Problem.Retryable && slices.Contains(v.Me.Roles, "admin")
-	// a program that is no longer deployed has no drawing
+	// a program that is no longer deployed has no drawing and no capabilities
 	if g, err := v.api.RunGraph(v.ctx(), data.StateKey); err == nil {
-		data.Drawing = inlineDrawing(g.Drawing)
+		data.Drawing, data.Abilities = inlineDrawing(g.Drawing), abilities(g.Capabilities)
 	}
 	return data, nil
 }

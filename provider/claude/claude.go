@@ -177,10 +177,13 @@ func (p *Provider) Name() string { return Name }
 // Graphs lists the agents of the configuration.
 func (p *Provider) Graphs() []provider.Graph { return slices.Clone(p.list) }
 
-// Capabilities declares effects: calls that need an approval are in the ledger. Executions mostly
-// wait for the model, so they do not occupy the executor's workers; Config.Processes limits them.
+// Capabilities declares effects: calls that need an approval are in the ledger. No process runs
+// while people decide, so a cancelled run has nothing left to stop. Executions mostly wait for the
+// model, so they do not occupy the executor's workers; Config.Processes limits them.
 func (p *Provider) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Effects: true, Remote: true}
+	return provider.Capabilities{
+		Edit: true, Cancel: true, Streaming: true, Receipts: true, Once: provider.OnceEffects, Effects: true, Remote: true,
+	}
 }
 
 // input is the input of a run.

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/provider/claude"
 )
 
@@ -314,17 +315,38 @@ func (c *claudeHook) sendReceipt(ctx context.Context, event hookEvent) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, hookCallTimeout)
+	defer cancel()
+	if approved, ok := approvedDigest(ctx, to, event); ok {
+		digest = approved
+	}
 	receipt := api.SendReceipt{Digest: digest, Outcome: "done"}
 	if event.Name == eventFailed {
 		receipt.Outcome = "failed"
 	}
-	ctx, cancel := context.WithTimeout(ctx, hookCallTimeout)
-	defer cancel()
 	_, err = to.SendReceipt(ctx, event.stateKey(), receipt)
 	if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Status == http.StatusNotFound {
 		return nil
 	}
 	return err
+}
+
+// approvedDigest returns the digest of edited arguments that a call was made with. The CLI writes
+// edited numbers in its own way, 1.0 as 1, so they are compared by value.
+func approvedDigest(ctx context.Context, to *client.Client, event hookEvent) (digest string, ok bool) {
+	run, err := to.Run(ctx, event.stateKey())
+	if err != nil {
+		return "", false // the receipt reports the error
+	}
+	completed, _ := run.Outcome.(fermata.Completed)
+	var decided struct {
+		Answer         fermata.Decision `json:"answer"`
+		ApprovedDigest string           `json:"approvedDigest"`
+	}
+	if json.Unmarshal(completed.Output, &decided) != nil || decided.Answer.Args == nil {
+		return "", false
+	}
+	return decided.ApprovedDigest, strictjson.SameValue(decided.Answer.Args, event.Input)
 }
 
 // hookSettings is an entry of "hooks" in the settings of Claude Code.

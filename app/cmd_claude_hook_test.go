@@ -233,6 +233,15 @@ func TestClaudeHook_ReceiptIsComparedWithTheApproval(t *testing.T) {
 	if r := done.Receipt; r == nil || r.Outcome != "done" || r.Digest != done.Requests[0].Decision.ApprovedDigest || r.Result != nil {
 		t.Errorf("%+v", r)
 	}
+	// the CLI writes 1.0 as 1
+	for id, ran := range map[string]string{"toolu_same": `{"command":"sleep","timeout":1}`, "toolu_other": `{"command":"sleep","timeout":2}`} {
+		h.hookWhile(hookInput(eventBefore, id, "Bash", `{"command":"sleep","timeout":5}`), h.decideWith(`{"verb":"approve","args":{"command":"sleep","timeout":1.0}}`))
+		after(eventAfter, id, ran)
+		done := h.run(id)
+		if matches := done.Receipt != nil && done.Receipt.Digest == done.Requests[0].Decision.ApprovedDigest; matches != (id == "toolu_same") {
+			t.Errorf("%s: the receipt %+v matches the approval: %v", id, done.Receipt, matches)
+		}
+	}
 	h.hookWhile(hookInput(eventBefore, "toolu_2", "Bash", `{"command":"false"}`), h.decideWith(`{"verb":"approve"}`))
 	after(eventFailed, "toolu_2", `{"command":"false"}`)
 	if r := h.run("toolu_2").Receipt; r == nil || r.Outcome != "failed" {

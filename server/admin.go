@@ -9,6 +9,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -30,25 +32,25 @@ var credentialLists = []credentialList{
 func (s *Server) registerAdmin() {
 	for _, l := range credentialLists {
 		text := map[bool]string{false: "", true: "your "}[l.mine] + strings.TrimPrefix(l.name, "my-")
-		huma.Register(s.api, operation("list-"+l.name, http.MethodGet, api.Prefix+l.path, "List "+text+" that are valid", l.roles...),
-			func(ctx context.Context, _ *struct{}) (*pageOutput[api.Credential], error) {
+		huma.Register(s.api, endpoint.New("list-"+l.name, http.MethodGet, api.Prefix+l.path, "List "+text+" that are valid", l.roles...),
+			func(ctx context.Context, _ *struct{}) (*endpoint.Page[api.Credential], error) {
 				return s.listCredentials(ctx, l)
 			})
-		end := operation("end-"+strings.TrimSuffix(l.name, "s"), http.MethodDelete, api.Prefix+l.path+"/{id}", "Revoke one of "+text, l.roles...)
+		end := endpoint.New("end-"+strings.TrimSuffix(l.name, "s"), http.MethodDelete, api.Prefix+l.path+"/{id}", "Revoke one of "+text, l.roles...)
 		end.DefaultStatus = http.StatusNoContent
 		huma.Register(s.api, end, func(ctx context.Context, in *memberInput) (*struct{}, error) {
 			return nil, s.endCredential(ctx, l, in.ID)
 		})
 	}
-	huma.Register(s.api, operation("configuration", http.MethodGet, api.Prefix+"/configuration", "Get the effective configuration", authn.RoleAdmin),
-		func(context.Context, *struct{}) (*pageOutput[api.Setting], error) {
-			return paged(s.config.Settings, len(s.config.Settings), func(v api.Setting) api.Setting { return v }, nil)
+	huma.Register(s.api, endpoint.New("configuration", http.MethodGet, api.Prefix+"/configuration", "Get the effective configuration", authn.RoleAdmin),
+		func(context.Context, *struct{}) (*endpoint.Page[api.Setting], error) {
+			return endpoint.Paged(s.config.Settings, len(s.config.Settings), func(v api.Setting) api.Setting { return v }, nil)
 		})
 }
 
 // personOf returns the person whose credentials a list has; "" for all.
 func (s *Server) personOf(ctx context.Context, l credentialList) (person string, err error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	switch {
 	case s.sessions == nil, l.mine && !authn.IsSession(me.Auth.Credential):
 		return "", store.ErrNotFound
@@ -58,29 +60,29 @@ func (s *Server) personOf(ctx context.Context, l credentialList) (person string,
 	return "", nil
 }
 
-func (s *Server) listCredentials(ctx context.Context, l credentialList) (*pageOutput[api.Credential], error) {
-	me := principalOf(ctx)
+func (s *Server) listCredentials(ctx context.Context, l credentialList) (*endpoint.Page[api.Credential], error) {
+	me := endpoint.Principal(ctx)
 	person, err := s.personOf(ctx, l)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	list, err := s.sessions.ValidCredentials(ctx, me.Account, l.of, person)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
-	return paged(list, len(list), func(c store.Credential) api.Credential {
-		return api.Credential{ID: c.ID, Name: c.Name, Roles: authn.RoleNames(authn.RolesOf(c)), CreatedAt: c.Created, ExpiresAt: orNil(c.Expires), Current: c.ID == me.Auth.Credential}
+	return endpoint.Paged(list, len(list), func(c store.Credential) api.Credential {
+		return api.Credential{ID: c.ID, Name: c.Name, Roles: authn.RoleNames(authn.RolesOf(c)), CreatedAt: c.Created, ExpiresAt: endpoint.TimeOrNil(c.Expires), Current: c.ID == me.Auth.Credential}
 	}, nil)
 }
 
 func (s *Server) endCredential(ctx context.Context, l credentialList, id string) error {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	person, err := s.personOf(ctx, l)
 	if err == nil {
 		err = s.sessions.EndCredential(ctx, me.Account, l.of, person, id, me)
 	}
 	if err != nil {
-		return problemOf(err)
+		return problems.Of(err)
 	}
 	return nil
 }

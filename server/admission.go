@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/admission"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/store"
 )
@@ -52,7 +53,7 @@ func (s *Server) credentialOf(r *http.Request) admission.CredentialHash {
 
 // heavyRead acquires a heavy-read permit for the caller.
 func (s *Server) heavyRead(ctx context.Context) (done func(), err error) {
-	done, delay := s.heavyReads.Acquire(ctx, principalOf(ctx).Account)
+	done, delay := s.heavyReads.Acquire(ctx, endpoint.Principal(ctx).Account)
 	if done == nil {
 		p := problems.Overloaded("too many history reads are running for this account or for others; retry after the Retry-After delay")
 		p.RetryAfter, p.Limit = delay, "heavy_reads"
@@ -84,7 +85,7 @@ func (s *Server) takeAgentRequest(ctx context.Context, request executor.RunReque
 	}
 	wait, err := s.config.Executor.TakeAgentRequest(ctx, request.Account, request.Actor, limit)
 	if err != nil {
-		return problemOf(err)
+		return problems.Of(err)
 	}
 	if wait > 0 {
 		p := quotaExceeded("agent_limit", "requests_per_agent", "%d requests in one hour are allowed", limit)
@@ -116,9 +117,9 @@ func (s *Server) takeStart(ctx context.Context, account string) error {
 		select {
 		case <-l.Done:
 		case <-ctx.Done():
-			return problemOf(ctx.Err())
+			return problems.Of(ctx.Err())
 		}
-		if p, ok := errors.AsType[*Problem](l.Err); ok && p.Limit != "" {
+		if p, ok := errors.AsType[*problems.Problem](l.Err); ok && p.Limit != "" {
 			return p // otherwise the count failed for its caller, who may have disconnected
 		}
 	}
@@ -139,14 +140,14 @@ var errQuotaUnknown = errors.New("server: quota count failed")
 func (s *Server) remainingStarts(ctx context.Context, account string) (more int, err error) {
 	open, err := s.config.Executor.CountOpenRequests(ctx, account, s.config.Limits.OpenRequests)
 	if err != nil {
-		return 0, problemOf(err)
+		return 0, problems.Of(err)
 	}
 	if open >= s.config.Limits.OpenRequests {
 		return 0, quotaExceeded("too_many_open", "open_requests", "%d requests are open; the limit is %d", open, s.config.Limits.OpenRequests)
 	}
 	runs, err := s.countActive(ctx, account)
 	if err != nil {
-		return 0, problemOf(err)
+		return 0, problems.Of(err)
 	}
 	if runs >= s.config.Limits.ActiveRuns {
 		return 0, quotaExceeded("too_many_runs", "active_runs", "%d runs are active; the limit is %d", runs, s.config.Limits.ActiveRuns)
@@ -158,7 +159,7 @@ func (s *Server) remainingStarts(ctx context.Context, account string) (more int,
 func (s *Server) countActive(ctx context.Context, account string) (count int, err error) {
 	filter := store.RunFilter{Status: []store.Status{store.StatusReady, store.StatusRunning}}
 	for count < s.config.Limits.ActiveRuns {
-		filter.Limit = min(s.config.Limits.ActiveRuns-count, maxPage)
+		filter.Limit = min(s.config.Limits.ActiveRuns-count, endpoint.MaxPage)
 		runs, err := s.config.Executor.ListRuns(ctx, account, filter)
 		if err != nil {
 			return 0, err
@@ -174,14 +175,11 @@ func (s *Server) countActive(ctx context.Context, account string) (count int, er
 }
 
 // quotaExceeded is the problem of an exhausted quota.
-func quotaExceeded(code, limit, detail string, args ...any) *Problem {
-	p := problem(code, detail, args...)
+func quotaExceeded(code, limit, detail string, args ...any) *problems.Problem {
+	p := problems.New(code, detail, args...)
 	p.RetryAfter, p.Limit = quotaRetryAfter, limit
 	return p
 }
 
 // quotaRetryAfter is the suggested retry delay: people do not decide faster.
 const quotaRetryAfter = 30 * time.Second
-
-// maxPage is the maximum page size of a store.
-const maxPage = 1000

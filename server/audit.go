@@ -9,13 +9,15 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 func (s *Server) registerAudit() {
-	signed := operation("list-checkpoints", http.MethodGet, api.Prefix+"/audit/checkpoints", "List the signed checkpoints of the audit log", authn.RoleAuditor)
+	signed := endpoint.New("list-checkpoints", http.MethodGet, api.Prefix+"/audit/checkpoints", "List the signed checkpoints of the audit log", authn.RoleAuditor)
 	signed.Description = "Keep them outside the server: the log must extend each of them. fermata audit verify --kept compares a log with kept checkpoints."
 	huma.Register(s.api, signed, s.checkpoints)
-	findings := operation("audit-findings", http.MethodGet, api.Prefix+"/audit/findings", "Reconcile the audit log, the runs and the effects", authn.RoleAuditor)
+	findings := endpoint.New("audit-findings", http.MethodGet, api.Prefix+"/audit/findings", "Reconcile the audit log, the runs and the effects", authn.RoleAuditor)
 	findings.Description = "The result is computed on request from the log and all runs of the account, which can take a while. One such call per account runs at a time. After a long one, the next call may be rejected for up to a minute (503, Retry-After)."
 	huma.Register(s.api, findings, s.findings)
 }
@@ -26,11 +28,11 @@ type checkpointsInput struct {
 }
 
 func (s *Server) checkpoints(ctx context.Context, in *checkpointsInput) (*struct{ Body api.Checkpoints }, error) {
-	size := pageSize(in.Limit)
+	size := endpoint.PageSize(in.Limit)
 	// one more shows whether there is a next page
-	list, public, err := s.config.Executor.AuditCheckpoints(ctx, principalOf(ctx).Account, in.After, size+1)
+	list, public, err := s.config.Executor.AuditCheckpoints(ctx, endpoint.Principal(ctx).Account, in.After, size+1)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	out := api.Checkpoints{Items: []api.Checkpoint{}, PublicKey: public}
 	if len(list) > size {
@@ -53,9 +55,9 @@ func (s *Server) findings(ctx context.Context, _ *struct{}) (*struct{ Body api.F
 		return nil, err
 	}
 	defer done()
-	found, err := s.config.Executor.Reconcile(ctx, principalOf(ctx).Account)
+	found, err := s.config.Executor.Reconcile(ctx, endpoint.Principal(ctx).Account)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	out := api.Findings{Items: []api.Finding{}, Count: make(map[string]int)}
 	for _, code := range audit.FindingCodes {

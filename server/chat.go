@@ -5,15 +5,14 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/stream"
 )
 
@@ -26,7 +25,7 @@ type chatInput struct {
 }
 
 func (s *Server) registerChat() {
-	op := operation("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run or answer its open request", authn.RoleAgent, authn.RoleApprover)
+	op := endpoint.New("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run or answer its open request", authn.RoleAgent, authn.RoleApprover)
 	op.MaxBodyBytes = s.config.Limits.Body
 	op.Description = "A body with a resumeId answers and needs the role approver. A body without one starts a run and needs the role agent. Both are idempotent.\n\n" +
 		"resumeValue answers the only open interrupt. An approval, a gate or an effect in doubt is answered only if the body names it, with interruptId or shown: " +
@@ -44,7 +43,7 @@ func (s *Server) chat(ctx context.Context, in *chatInput) (*outcomeOutput, error
 	if err != nil {
 		return nil, err
 	}
-	if request.Wait >= 0 && wantsStream(in.Accept) {
+	if request.Wait >= 0 && stream.Accepted(in.Accept) {
 		return s.chatStream(ctx, request, in.LastEventID)
 	}
 	return s.startOrResume(ctx, request)
@@ -52,19 +51,19 @@ func (s *Server) chat(ctx context.Context, in *chatInput) (*outcomeOutput, error
 
 // parseChat converts the body to an executor request.
 func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequest, error) {
-	b, me := in.Body, principalOf(ctx)
+	b, me := in.Body, endpoint.Principal(ctx)
 	request := executor.RunRequest{Account: me.Account, StateKey: b.StateKey, Actor: me.ID, Kind: me.ActorKind(), Via: me.Auth.Via(), Auth: me.Auth.Strength}
-	wait, err := parsePrefer(in.Prefer)
+	wait, err := endpoint.Prefer(in.Prefer)
 	if err != nil {
 		return request, err
 	}
 	request.Wait = wait
 	if b.ResumeID == "" {
 		if !me.Has(authn.RoleAgent) {
-			return request, problem("forbidden", "a start needs the role agent")
+			return request, problems.New("forbidden", "a start needs the role agent")
 		}
 		if b.GraphID == "" || b.ResumeValue != nil || b.ResumeTargets != nil || b.Shown != nil || b.InterruptID != "" {
-			return request, problem("bad_request", "a start has a graphId and no answers; a resume has a resumeId")
+			return request, problems.New("bad_request", "a start has a graphId and no answers; a resume has a resumeId")
 		}
 		if err := checkStateKey(b.StateKey); err != nil {
 			return request, err
@@ -75,12 +74,12 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 	}
 	if !me.Has(authn.RoleApprover) {
 		if len(b.ResumeTargets) > 0 { // one audit record is enough
-			s.recordForbidden(ctx, slices.Min(slices.Collect(maps.Keys(b.ResumeTargets))), actionDecide)
+			endpoint.RecordForbidden(ctx, s.config.Executor, s.config.Log, slices.Min(slices.Collect(maps.Keys(b.ResumeTargets))), endpoint.ActionDecide)
 		}
-		return request, problem("forbidden", "an answer needs the role approver")
+		return request, problems.New("forbidden", "an answer needs the role approver")
 	}
 	if b.GraphID != "" || b.Input != nil || b.StartID != "" || b.Supersede {
-		return request, problem("bad_request", "a resume has answers and no fields of a start")
+		return request, problems.New("bad_request", "a resume has answers and no fields of a start")
 	}
 	request.ResumeID, request.Value = b.ResumeID, b.ResumeValue
 	if id := b.InterruptID; id != "" || b.ResumeValue != nil && len(b.Shown) > 0 {
@@ -88,7 +87,7 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 			id = slices.Collect(maps.Keys(b.Shown))[0]
 		}
 		if id == "" || b.ResumeValue == nil || b.ResumeTargets != nil {
-			return request, problem("bad_request", "interruptId names the interrupt that resumeValue answers; use resumeTargets for several")
+			return request, problems.New("bad_request", "interruptId names the interrupt that resumeValue answers; use resumeTargets for several")
 		}
 		request.Value, request.Targets = nil, map[string]executor.Answer{id: {Value: b.ResumeValue, Shown: b.Shown[id]}}
 		return request, s.checkTargets(ctx, request)
@@ -100,59 +99,4 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 		request.Targets[id] = executor.Answer{Value: value, Shown: b.Shown[id]}
 	}
 	return request, s.checkTargets(ctx, request)
-}
-
-// parsePrefer reads the Prefer header, RFC 7240, as far as it is supported. A negative wait means
-// not to wait. With both respond-async and wait, in any order, the server waits that long before it
-// answers 202.
-func parsePrefer(header string) (wait time.Duration, err error) {
-	waitSet := false
-	for _, part := range strings.FieldsFunc(header, func(r rune) bool { return r == ',' || r == ';' }) {
-		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-		switch strings.ToLower(strings.TrimSpace(name)) {
-		case "respond-async":
-			if !waitSet {
-				wait = -1
-			}
-		case "wait":
-			n, err := strconv.Atoi(strings.Trim(strings.TrimSpace(value), `"`))
-			if err != nil || n < 0 || n > maxWaitSeconds {
-				return 0, problem("bad_request", "Prefer: wait=N must be between 0 and %d seconds", maxWaitSeconds)
-			}
-			if waitSet { // the first of several applies
-				continue
-			}
-			if waitSet, wait = true, time.Duration(n)*time.Second; n == 0 {
-				wait = -1
-			}
-		}
-	}
-	return wait, nil
-}
-
-// maxWaitSeconds is how many seconds a caller may wait.
-const maxWaitSeconds = 60
-
-// wantsStream reports whether a client accepts server-sent events. A quality of 0 means that it
-// does not.
-func wantsStream(accept string) bool {
-	for kind := range strings.SplitSeq(accept, ",") {
-		kind, parameters, _ := strings.Cut(kind, ";")
-		if strings.EqualFold(strings.TrimSpace(kind), stream.MediaType) && !hasZeroQuality(parameters) {
-			return true
-		}
-	}
-	return false
-}
-
-// hasZeroQuality reports whether the parameters of a media type exclude it: q=0, q=0.000.
-func hasZeroQuality(parameters string) bool {
-	for parameter := range strings.SplitSeq(parameters, ";") {
-		name, value, _ := strings.Cut(parameter, "=")
-		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			weight, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			return err == nil && weight == 0
-		}
-	}
-	return false
 }

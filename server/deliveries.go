@@ -10,6 +10,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 type deliveriesInput struct {
@@ -25,9 +27,9 @@ type deliveryInput struct {
 }
 
 func (s *Server) registerDeliveries() {
-	huma.Register(s.api, operation("list-deliveries", http.MethodGet, api.Prefix+"/deliveries", "List the deliveries of notices to people", authn.RoleApprover, authn.RoleAuditor), s.listDeliveries)
-	huma.Register(s.api, operation("send-delivery", http.MethodPost, api.Prefix+"/deliveries/{id}/send", "Send a delivery again", authn.RoleAdmin), s.sendDelivery)
-	health := operation("delivery-health", http.MethodGet, api.Prefix+"/deliveries/health", "Count the deliveries of each channel", authn.RoleApprover, authn.RoleAuditor)
+	huma.Register(s.api, endpoint.New("list-deliveries", http.MethodGet, api.Prefix+"/deliveries", "List the deliveries of notices to people", authn.RoleApprover, authn.RoleAuditor), s.listDeliveries)
+	huma.Register(s.api, endpoint.New("send-delivery", http.MethodPost, api.Prefix+"/deliveries/{id}/send", "Send a delivery again", authn.RoleAdmin), s.sendDelivery)
+	health := endpoint.New("delivery-health", http.MethodGet, api.Prefix+"/deliveries/health", "Count the deliveries of each channel", authn.RoleApprover, authn.RoleAuditor)
 	huma.Register(s.api, health, s.deliveryHealth)
 }
 
@@ -58,22 +60,22 @@ func maskAddress(to string) string {
 	return string(letters[0]) + "•••" + string(letters[len(letters)-1])
 }
 
-func (s *Server) listDeliveries(ctx context.Context, in *deliveriesInput) (*pageOutput[api.Delivery], error) {
-	me := principalOf(ctx)
-	filter := executor.DeliveryFilter{Request: in.Request, Channel: in.Channel, State: executor.DeliveryState(in.State), Limit: pageSize(in.Limit)}
-	if err := readCursor(in.Cursor, &filter.After); err != nil {
+func (s *Server) listDeliveries(ctx context.Context, in *deliveriesInput) (*endpoint.Page[api.Delivery], error) {
+	me := endpoint.Principal(ctx)
+	filter := executor.DeliveryFilter{Request: in.Request, Channel: in.Channel, State: executor.DeliveryState(in.State), Limit: endpoint.PageSize(in.Limit)}
+	if err := endpoint.ReadCursor(in.Cursor, &filter.After); err != nil {
 		return nil, err
 	}
 	list, next, err := s.config.Executor.Deliveries(ctx, me.Account, filter)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
-	page := &pageOutput[api.Delivery]{Body: api.Page[api.Delivery]{Items: make([]api.Delivery, 0, len(list))}}
+	page := &endpoint.Page[api.Delivery]{Body: api.Page[api.Delivery]{Items: make([]api.Delivery, 0, len(list))}}
 	for _, v := range list {
 		if !me.Has(authn.RoleAdmin) {
 			_, visible, err := s.maySeeID(ctx, me, v.DeliveryIndex.Request)
 			if err != nil {
-				return nil, problemOf(err)
+				return nil, problems.Of(err)
 			}
 			if !visible {
 				continue
@@ -82,30 +84,30 @@ func (s *Server) listDeliveries(ctx context.Context, in *deliveriesInput) (*page
 		page.Body.Items = append(page.Body.Items, deliveryOf(v, me.Has(authn.RoleAdmin)))
 	}
 	if next != "" {
-		page.Body.Next, err = cursorOf(next)
+		page.Body.Next, err = endpoint.Cursor(next)
 	}
 	return page, err
 }
 
 func (s *Server) sendDelivery(ctx context.Context, in *deliveryInput) (*struct{ Body api.Delivery }, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	v, err := s.config.Executor.SendAgain(ctx, me.Account, in.ID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &struct{ Body api.Delivery }{deliveryOf(v, true)}, nil
 }
 
-func (s *Server) deliveryHealth(ctx context.Context, _ *struct{}) (*pageOutput[api.ChannelHealth], error) {
-	list, err := s.config.Executor.DeliveryHealth(ctx, principalOf(ctx).Account)
+func (s *Server) deliveryHealth(ctx context.Context, _ *struct{}) (*endpoint.Page[api.ChannelHealth], error) {
+	list, err := s.config.Executor.DeliveryHealth(ctx, endpoint.Principal(ctx).Account)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
-	page := &pageOutput[api.ChannelHealth]{Body: api.Page[api.ChannelHealth]{Items: make([]api.ChannelHealth, 0, len(list))}}
+	page := &endpoint.Page[api.ChannelHealth]{Body: api.Page[api.ChannelHealth]{Items: make([]api.ChannelHealth, 0, len(list))}}
 	for _, h := range list {
 		page.Body.Items = append(page.Body.Items, api.ChannelHealth{
 			Channel: h.Channel, Queued: h.Queued, Sent: h.Sent, Failed: h.Failed, Dead: h.Dead, Code: h.Code,
-			LastSentAt: orNil(h.LastSent), LastFailedAt: orNil(h.LastFailed), NextAt: orNil(h.Next),
+			LastSentAt: endpoint.TimeOrNil(h.LastSent), LastFailedAt: endpoint.TimeOrNil(h.LastFailed), NextAt: endpoint.TimeOrNil(h.Next),
 		})
 	}
 	return page, nil

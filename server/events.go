@@ -15,6 +15,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/stream"
 	"github.com/fermata-go/fermata/store"
 )
@@ -33,7 +35,7 @@ type eventsInput struct {
 }
 
 func (s *Server) registerEvents() {
-	op := operation("run-events", http.MethodGet, api.Prefix+"/runs/{stateKey}/events", "Stream the events of a run (server-sent events)", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor)
+	op := endpoint.New("run-events", http.MethodGet, api.Prefix+"/runs/{stateKey}/events", "Stream the events of a run (server-sent events)", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor)
 	op.Description = "Last-Event-ID resumes after an event of the run. After an event of an earlier run with the same state key, all events of this run are sent. When the run waits or ends, the event outcome carries its outcome; after the end of the run the stream closes. " +
 		"The events step and token have no id: they are sent live, not stored, and only for runs that this replica executes; a slow client misses some. " +
 		"Comments keep the connection alive. A client that does not read is disconnected and can resume with Last-Event-ID."
@@ -56,19 +58,19 @@ func (s *Server) streamSchema() *huma.MediaType {
 }
 
 func (s *Server) events(ctx context.Context, in *eventsInput) (*huma.StreamResponse, error) {
-	account := principalOf(ctx).Account
+	account := endpoint.Principal(ctx).Account
 	view, err := s.config.Executor.GetRun(ctx, account, in.StateKey)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	after, err := s.resumePosition(ctx, account, view.ID, in.LastEventID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
-	t := &runStream{Server: s, me: principalOf(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active()}
+	t := &runStream{Server: s, me: endpoint.Principal(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active()}
 	t.atRest = t.ended || view.Status == store.StatusWaiting
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
-		s.stream(hctx, t.follow)
+		s.streams.Open(hctx, t.follow)
 	}}, nil
 }
 
@@ -103,11 +105,11 @@ const maxChatStream = 24 * time.Hour
 // chatStream starts or resumes a run and streams its events. Errors of the request are returned
 // before the stream starts.
 func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, last string) (*outcomeOutput, error) {
-	t := &runStream{Server: s, me: principalOf(ctx), account: request.Account, stateKey: request.StateKey}
+	t := &runStream{Server: s, me: endpoint.Principal(ctx), account: request.Account, stateKey: request.StateKey}
 	var err error
 	if last == "" && request.ResumeID != "" { // skip the events before this answer
 		if last, err = s.newestEvent(ctx, request.Account, request.StateKey); err != nil {
-			return nil, problemOf(err)
+			return nil, problems.Of(err)
 		}
 	}
 	progress, stop := s.config.Executor.WatchProgress(t.account, t.stateKey)
@@ -130,13 +132,13 @@ func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, la
 	// the run may differ: the state key was reused, or this is a repeated request
 	if t.after, err = s.resumePosition(ctx, t.account, t.run, last); err != nil {
 		stop()
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	if request.Wait == 0 {
 		request.Wait = maxChatStream
 	}
 	return &outcomeOutput{Body: func(hctx huma.Context) {
-		s.stream(hctx, func(ctx context.Context, out *stream.Writer) {
+		s.streams.Open(hctx, func(ctx context.Context, out *stream.Writer) {
 			defer stop()
 			if t.out = out; out.Event("", api.EventRun, api.Pending{RunID: t.run, StateKey: t.stateKey}) == nil {
 				if undo != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/policy/grant"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 type createGrantInput struct {
@@ -33,15 +35,15 @@ type grantInput struct {
 }
 
 func (s *Server) registerGrants() {
-	create := operation("create-grant", http.MethodPost, api.Prefix+"/requests/{id}/grant", "Create a bounded grant from your approval", authn.RoleApprover)
-	create.Metadata[actionMetadata] = executor.ActCreateGrant
+	create := endpoint.New("create-grant", http.MethodPost, api.Prefix+"/requests/{id}/grant", "Create a bounded grant from your approval", authn.RoleApprover)
+	endpoint.SetAction(create, executor.ActCreateGrant)
 	huma.Register(s.api, create, s.createGrant)
-	huma.Register(s.api, operation("list-grants", http.MethodGet, api.Prefix+"/grants", "List grants", authn.RoleApprover, authn.RoleAuditor), s.listGrants)
-	huma.Register(s.api, operation("revoke-grant", http.MethodPost, api.Prefix+"/grants/{id}/revoke", "Revoke a grant", authn.RoleApprover), s.revokeGrant)
+	huma.Register(s.api, endpoint.New("list-grants", http.MethodGet, api.Prefix+"/grants", "List grants", authn.RoleApprover, authn.RoleAuditor), s.listGrants)
+	huma.Register(s.api, endpoint.New("revoke-grant", http.MethodPost, api.Prefix+"/grants/{id}/revoke", "Revoke a grant", authn.RoleApprover), s.revokeGrant)
 }
 
 func (s *Server) createGrant(ctx context.Context, in *createGrantInput) (*grantOutput, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	terms := executor.GrantRequest{By: me.ID, Via: me.Auth.Via(), Auth: me.Auth.Strength, TTL: time.Duration(in.Body.Seconds) * time.Second, MaxUses: in.Body.Uses}
 	if in.IdempotencyKey != "" {
 		terms.Idempotency = idempotencyKeyFor(in.IdempotencyKey, string(executor.ActCreateGrant), in.Body)
@@ -51,16 +53,16 @@ func (s *Server) createGrant(ctx context.Context, in *createGrantInput) (*grantO
 	}
 	if len(in.Body.Relax) > 0 {
 		if err := json.Unmarshal(in.Body.Relax, &terms.Relax); err != nil {
-			return nil, problem("bad_request", "relax must be an object of constraints")
+			return nil, problems.New("bad_request", "relax must be an object of constraints")
 		}
 	}
 	g, err := s.config.Executor.CreateGrant(ctx, me.Account, in.ID, terms)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	one, _, err := s.shownGrant(ctx, g)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &grantOutput{one}, nil
 }
@@ -68,7 +70,7 @@ func (s *Server) createGrant(ctx context.Context, in *createGrantInput) (*grantO
 // shownGrant returns a grant as the caller may see it. A grant is visible to the audience of its
 // request.
 func (s *Server) shownGrant(ctx context.Context, g executor.Grant) (api.Grant, bool, error) {
-	me, one := principalOf(ctx), grantOf(g)
+	me, one := endpoint.Principal(ctx), grantOf(g)
 	doc, visible, err := s.maySeeID(ctx, me, g.Request)
 	if masks(me, doc) {
 		one.Args = maskConstraints(one.Args, doc.Requirement.Sensitive)
@@ -77,16 +79,16 @@ func (s *Server) shownGrant(ctx context.Context, g executor.Grant) (api.Grant, b
 }
 
 func (s *Server) listGrants(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
-	list, err := s.config.Executor.ListGrants(ctx, principalOf(ctx).Account)
+	list, err := s.config.Executor.ListGrants(ctx, endpoint.Principal(ctx).Account)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	out := new(grantsOutput)
 	out.Body.Items = []api.Grant{}
 	for _, g := range list {
 		one, visible, err := s.shownGrant(ctx, g)
 		if err != nil {
-			return nil, problemOf(err)
+			return nil, problems.Of(err)
 		}
 		if visible {
 			out.Body.Items = append(out.Body.Items, one)
@@ -96,9 +98,9 @@ func (s *Server) listGrants(ctx context.Context, _ *struct{}) (*grantsOutput, er
 }
 
 func (s *Server) revokeGrant(ctx context.Context, in *grantInput) (*struct{}, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	if err := s.config.Executor.RevokeGrant(ctx, me.Account, in.ID, me.From()); err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return nil, nil
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 type graphInput struct {
@@ -35,27 +37,27 @@ func capabilitiesOf(can provider.Capabilities) api.Capabilities {
 func (s *Server) getGraph(_ context.Context, in *graphInput) (*graphOutput, error) {
 	g, err := s.config.Executor.Graph(in.GraphID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &graphOutput{s.graphOf(in.GraphID, g)}, nil
 }
 
 func (s *Server) getRunGraph(ctx context.Context, in *keyInput) (*graphOutput, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	id, g, err := s.config.Executor.RunGraph(ctx, me.Account, in.StateKey, func(request string) (bool, error) {
 		_, visible, err := s.maySeeID(ctx, me, request)
 		return visible, err
 	})
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &graphOutput{s.graphOf(id, g)}, nil
 }
 
 func (s *Server) registerGraphs() {
 	all := []authn.Role{authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor}
-	huma.Register(s.api, operation("list-graphs", http.MethodGet, api.Prefix+"/graphs", "List the graphs and agents", all...), func(context.Context, *struct{}) (*pageOutput[api.Graph], error) {
-		out := &pageOutput[api.Graph]{Body: api.Page[api.Graph]{Items: []api.Graph{}}}
+	huma.Register(s.api, endpoint.New("list-graphs", http.MethodGet, api.Prefix+"/graphs", "List the graphs and agents", all...), func(context.Context, *struct{}) (*endpoint.Page[api.Graph], error) {
+		out := &endpoint.Page[api.Graph]{Body: api.Page[api.Graph]{Items: []api.Graph{}}}
 		graphs := s.config.Executor.Graphs()
 		for _, id := range slices.Sorted(maps.Keys(graphs)) {
 			one := s.graphOf(id, graphs[id])
@@ -64,10 +66,10 @@ func (s *Server) registerGraphs() {
 		}
 		return out, nil
 	})
-	huma.Register(s.api, operation("get-graph", http.MethodGet, api.Prefix+"/graphs/{graphId}", "Get a graph with its drawing", all...), s.getGraph)
-	huma.Register(s.api, operation("get-run-graph", http.MethodGet, api.Prefix+"/runs/{stateKey}/graph", "Get the graph of a run, with its waiting nodes marked", all...), s.getRunGraph)
-	huma.Register(s.api, operation("list-kinds", http.MethodGet, api.Prefix+"/kinds", "List the interrupt kinds", all...), func(context.Context, *struct{}) (*pageOutput[api.Kind], error) {
-		out := &pageOutput[api.Kind]{Body: api.Page[api.Kind]{Items: []api.Kind{}}}
+	huma.Register(s.api, endpoint.New("get-graph", http.MethodGet, api.Prefix+"/graphs/{graphId}", "Get a graph with its drawing", all...), s.getGraph)
+	huma.Register(s.api, endpoint.New("get-run-graph", http.MethodGet, api.Prefix+"/runs/{stateKey}/graph", "Get the graph of a run, with its waiting nodes marked", all...), s.getRunGraph)
+	huma.Register(s.api, endpoint.New("list-kinds", http.MethodGet, api.Prefix+"/kinds", "List the interrupt kinds", all...), func(context.Context, *struct{}) (*endpoint.Page[api.Kind], error) {
+		out := &endpoint.Page[api.Kind]{Body: api.Page[api.Kind]{Items: []api.Kind{}}}
 		for _, kind := range fermata.Kinds() {
 			out.Body.Items = append(out.Body.Items, api.Kind{Name: kind.Name(), QuestionSchema: kind.QuestionSchema(), AnswerSchema: kind.HumanAnswerSchema()})
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
@@ -58,10 +59,10 @@ func (s *Server) registerHealth() {
 		return &struct{ Body api.Health }{api.Health{Status: "ok", Version: s.config.Version}}
 	}
 	ready := newReadiness(s.config.Executor.Ready)
-	huma.Register(s.api, operation("healthz", http.MethodGet, "/healthz", "Report whether the process is alive"), func(context.Context, *struct{}) (*struct{ Body api.Health }, error) {
+	huma.Register(s.api, endpoint.New("healthz", http.MethodGet, "/healthz", "Report whether the process is alive"), func(context.Context, *struct{}) (*struct{ Body api.Health }, error) {
 		return ok(), nil
 	})
-	huma.Register(s.api, operation("readyz", http.MethodGet, "/readyz", "Report whether the server can serve: the store is reachable and writable, and the server is not shutting down"), func(ctx context.Context, _ *struct{}) (*struct{ Body api.Health }, error) {
+	huma.Register(s.api, endpoint.New("readyz", http.MethodGet, "/readyz", "Report whether the server can serve: the store is reachable and writable, and the server is not shutting down"), func(ctx context.Context, _ *struct{}) (*struct{ Body api.Health }, error) {
 		if err := ready.ready(ctx); err != nil {
 			s.logUnready(err)
 			return nil, problems.Overloaded("not ready")

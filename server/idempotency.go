@@ -5,6 +5,7 @@ import (
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // applyIdempotencyKey makes a start repeatable. A state key is sufficient for that. A start without
@@ -22,9 +23,9 @@ func applyIdempotencyKey(request *executor.RunRequest, key string) {
 }
 
 // startProblem converts an error of a start, or any other error.
-func startProblem(request executor.RunRequest, err error) *Problem {
+func startProblem(request executor.RunRequest, err error) *problems.Problem {
 	if request.ReserveStateKey && errors.Is(err, executor.ErrStateKeyInUse) {
-		return problem("idempotency_key_reused", "this Idempotency-Key was used for another start")
+		return problems.New("idempotency_key_reused", "this Idempotency-Key was used for another start")
 	}
-	return problemOf(err)
+	return problems.Of(err)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 type linkInput struct{ Body api.LinkChannel }
@@ -26,15 +28,15 @@ type unlinkInput struct {
 }
 
 func (s *Server) registerLinks() {
-	list := operation("list-channel-links", http.MethodGet, api.Prefix+"/me/channel-links", "List the accounts of channels that are linked to yourself", authn.RoleApprover)
+	list := endpoint.New("list-channel-links", http.MethodGet, api.Prefix+"/me/channel-links", "List the accounts of channels that are linked to yourself", authn.RoleApprover)
 	huma.Register(s.api, list, s.listLinks)
-	offer := operation("get-link-offer", http.MethodGet, api.Prefix+"/me/channel-links/offers/{token}", "Get the account that a one-time link would link", authn.RoleApprover)
+	offer := endpoint.New("get-link-offer", http.MethodGet, api.Prefix+"/me/channel-links/offers/{token}", "Get the account that a one-time link would link", authn.RoleApprover)
 	offer.Description = "It links nothing."
 	huma.Register(s.api, offer, s.linkOffer)
-	link := operation("link-channel", http.MethodPost, api.Prefix+"/me/channel-links", "Link an account of a channel to yourself", authn.RoleApprover)
+	link := endpoint.New("link-channel", http.MethodPost, api.Prefix+"/me/channel-links", "Link an account of a channel to yourself", authn.RoleApprover)
 	link.Description = "The token is that of a one-time link that a channel, such as Slack, has sent to the account. Decisions from the account then count as yours. It needs a session."
 	huma.Register(s.api, link, s.linkChannel)
-	unlink := operation("unlink-channel", http.MethodDelete, api.Prefix+"/me/channel-links/{id}", "Unlink an account of a channel from yourself", authn.RoleApprover)
+	unlink := endpoint.New("unlink-channel", http.MethodDelete, api.Prefix+"/me/channel-links/{id}", "Unlink an account of a channel from yourself", authn.RoleApprover)
 	unlink.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, unlink, s.unlinkChannel)
 }
@@ -43,7 +45,7 @@ func (s *Server) registerLinks() {
 func needSession(p authn.Principal) error {
 	switch p.Auth.Method {
 	case authn.MethodAPIKey, authn.MethodToken, authn.MethodLinked, "":
-		return problem("bad_request", "sign in with a browser to link an account")
+		return problems.New("bad_request", "sign in with a browser to link an account")
 	}
 	return nil
 }
@@ -52,15 +54,15 @@ func needSession(p authn.Principal) error {
 func linkProblem(err error) error {
 	switch {
 	case errors.Is(err, executor.ErrLinkInvalid):
-		return problem("bad_request", "the link is unknown, expired or used: ask the channel for a new one")
+		return problems.New("bad_request", "the link is unknown, expired or used: ask the channel for a new one")
 	case errors.Is(err, executor.ErrLinkTaken):
-		return problem("action_not_allowed", "the account is linked to another person and must be unlinked first")
+		return problems.New("action_not_allowed", "the account is linked to another person and must be unlinked first")
 	}
-	return problemOf(err)
+	return problems.Of(err)
 }
 
 func (s *Server) linkOffer(ctx context.Context, in *offerInput) (*struct{ Body api.LinkOffer }, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	if err := needSession(me); err != nil {
 		return nil, err
 	}
@@ -71,14 +73,14 @@ func (s *Server) linkOffer(ctx context.Context, in *offerInput) (*struct{ Body a
 	offer := api.LinkOffer{Channel: t.Channel, Sender: t.Sender, Name: t.Name, Until: t.Until}
 	now, err := s.config.Executor.ChannelLink(ctx, channel.Sender{Account: me.Account, Channel: t.Channel, ID: t.Sender})
 	if err != nil && !errors.Is(err, channel.ErrNotLinked) {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	offer.Taken = err == nil && now.Principal != me.ID
 	return &struct{ Body api.LinkOffer }{offer}, nil
 }
 
 func (s *Server) linkChannel(ctx context.Context, in *linkInput) (*struct{ Body api.ChannelLink }, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	if err := needSession(me); err != nil {
 		return nil, err
 	}
@@ -93,13 +95,13 @@ func linkOf(id string, l executor.ChannelLink) api.ChannelLink {
 	return api.ChannelLink{ID: id, Channel: l.Channel, Sender: l.Sender, Name: l.Name, At: l.At, Until: l.Until}
 }
 
-func (s *Server) listLinks(ctx context.Context, _ *struct{}) (*pageOutput[api.ChannelLink], error) {
-	me := principalOf(ctx)
+func (s *Server) listLinks(ctx context.Context, _ *struct{}) (*endpoint.Page[api.ChannelLink], error) {
+	me := endpoint.Principal(ctx)
 	links, err := s.config.Executor.ChannelLinks(ctx, me.Account, me.ID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
-	page := &pageOutput[api.ChannelLink]{Body: api.Page[api.ChannelLink]{Items: make([]api.ChannelLink, 0, len(links))}}
+	page := &endpoint.Page[api.ChannelLink]{Body: api.Page[api.ChannelLink]{Items: make([]api.ChannelLink, 0, len(links))}}
 	for id, link := range links {
 		page.Body.Items = append(page.Body.Items, linkOf(id, link))
 	}
@@ -110,18 +112,18 @@ func (s *Server) listLinks(ctx context.Context, _ *struct{}) (*pageOutput[api.Ch
 }
 
 func (s *Server) unlinkChannel(ctx context.Context, in *unlinkInput) (*struct{}, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	links, err := s.config.Executor.ChannelLinks(ctx, me.Account, me.ID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	link, ok := links[in.ID]
 	if !ok {
-		return nil, problem("not_found", "no such linked account")
+		return nil, problems.New("not_found", "no such linked account")
 	}
 	err = s.config.Executor.RevokeChannelLink(ctx, channel.Sender{Account: me.Account, Channel: link.Channel, ID: link.Sender}, me.ID, me.From())
 	if err != nil && !errors.Is(err, channel.ErrNotLinked) {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return nil, nil
 }

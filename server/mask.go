@@ -14,6 +14,8 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // masks reports whether sensitive values of a request are masked for a caller. The agent that asked
@@ -85,17 +87,17 @@ func maskConstraints(args json.RawMessage, sensitive []string) json.RawMessage {
 }
 
 func (s *Server) registerReveal() {
-	op := operation("reveal-request", http.MethodPost, requestPath+"/reveal", "Show the masked values of a request; the audit log records it", authn.RoleApprover, authn.RoleAuditor)
+	op := endpoint.New("reveal-request", http.MethodPost, requestPath+"/reveal", "Show the masked values of a request; the audit log records it", authn.RoleApprover, authn.RoleAuditor)
 	op.Description = "Returns the request with its sensitive values. An approver must be able to decide the request. The audit line names the caller and the JSON pointers of the values, and is written before they are returned."
-	op.Metadata[actionMetadata] = executor.ActReveal
+	endpoint.SetAction(op, executor.ActReveal)
 	huma.Register(s.api, op, s.reveal)
 }
 
 func (s *Server) reveal(ctx context.Context, in *requestInput) (*requestOutput, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	q, err := s.config.Executor.Reveal(ctx, me.Account, in.ID, me.From(), me.Has(authn.RoleAuditor))
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return s.requestPageOf(ctx, q, s.withActivity(ctx, q))
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 type inviteInput struct{ Body api.Invite }
@@ -19,11 +21,11 @@ type memberInput struct {
 }
 
 func (s *Server) registerMembers() {
-	invite := operation("invite", http.MethodPost, api.Prefix+"/invitations", "Invite a person to sign in", authn.RoleAdmin)
+	invite := endpoint.New("invite", http.MethodPost, api.Prefix+"/invitations", "Invite a person to sign in", authn.RoleAdmin)
 	invite.Description = "The link lets one person choose a password or create a passkey, once. An invitation for a member replaces the password and the passkeys."
 	huma.Register(s.api, invite, s.invite)
-	huma.Register(s.api, operation("list-members", http.MethodGet, api.Prefix+"/members", "List the people who sign in with a password or a passkey", authn.RoleAdmin), s.members)
-	remove := operation("remove-member", http.MethodDelete, api.Prefix+"/members/{id}", "Remove a member and end their sessions", authn.RoleAdmin)
+	huma.Register(s.api, endpoint.New("list-members", http.MethodGet, api.Prefix+"/members", "List the people who sign in with a password or a passkey", authn.RoleAdmin), s.members)
+	remove := endpoint.New("remove-member", http.MethodDelete, api.Prefix+"/members/{id}", "Remove a member and end their sessions", authn.RoleAdmin)
 	remove.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, remove, s.removeMember)
 }
@@ -31,7 +33,7 @@ func (s *Server) registerMembers() {
 // membership returns the members' sessions, or a problem if people sign in otherwise.
 func (s *Server) membership() (*authn.Sessions, error) {
 	if s.sessions == nil || !s.sessions.HasMembers() {
-		return nil, problem("not_found", "this server has no members: people sign in at an identity provider, or not at all")
+		return nil, problems.New("not_found", "this server has no members: people sign in at an identity provider, or not at all")
 	}
 	return s.sessions, nil
 }
@@ -48,12 +50,12 @@ func (s *Server) invite(ctx context.Context, in *inviteInput) (*struct{ Body api
 			roles = append(roles, authn.Role(name))
 		}
 	}
-	path, until, err := sessions.Invite(ctx, principalOf(ctx).Account, in.Body.Name, roles, principalOf(ctx))
+	path, until, err := sessions.Invite(ctx, endpoint.Principal(ctx).Account, in.Body.Name, roles, endpoint.Principal(ctx))
 	if errors.Is(err, authn.ErrNameTaken) {
-		return nil, problem("bad_request", "the name is taken; choose another one")
+		return nil, problems.New("bad_request", "the name is taken; choose another one")
 	}
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &struct{ Body api.Invitation }{api.Invitation{Path: path, Until: until}}, nil
 }
@@ -63,9 +65,9 @@ func (s *Server) members(ctx context.Context, _ *struct{}) (*struct{ Body api.Pa
 	if err != nil {
 		return nil, err
 	}
-	list, err := sessions.Members(ctx, principalOf(ctx).Account)
+	list, err := sessions.Members(ctx, endpoint.Principal(ctx).Account)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	page := api.Page[api.Member]{Items: make([]api.Member, 0, len(list))}
 	for _, m := range list {
@@ -75,7 +77,7 @@ func (s *Server) members(ctx context.Context, _ *struct{}) (*struct{ Body api.Pa
 }
 
 func (s *Server) removeMember(ctx context.Context, in *memberInput) (*struct{}, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	sessions, err := s.membership()
 	if err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func (s *Server) removeMember(ctx context.Context, in *memberInput) (*struct{}, 
 		}
 	}
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return nil, nil
 }

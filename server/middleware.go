@@ -17,7 +17,9 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/admission"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/server/internal/stream"
 )
 
 // middleware wraps every request. It counts requests, recovers from panics, and applies limits and
@@ -65,14 +67,14 @@ func (s *Server) recoverPanic(seen *statusWriter, r *http.Request) {
 	s.metrics.errors.WithLabelValues("panic").Inc()
 	s.config.Log.Error("handler panicked", "path", r.Pattern, "stack", string(debug.Stack()))
 	if seen.status == 0 {
-		problems.Write(seen, problem("internal", "internal error"))
+		problems.Write(seen, problems.New("internal", "internal error"))
 	}
 }
 
 // admit acquires the permits that a request needs and authenticates it; r becomes a request with
 // the principal in its context. It returns a problem if the request is rejected; otherwise the
 // caller must call leave when the request is done.
-func (s *Server) admit(r **http.Request) (leave func(), p *Problem) {
+func (s *Server) admit(r **http.Request) (leave func(), p *problems.Problem) {
 	if p := s.validateRequest(*r); p != nil {
 		return nil, p
 	}
@@ -99,11 +101,11 @@ func (s *Server) admit(r **http.Request) (leave func(), p *Problem) {
 	}
 	if p == nil && principal != nil {
 		if delay := s.limits.RetryAfter(principal.Account, principal.ID); delay > 0 {
-			p = problem("rate_limited", "the limit is %d requests at once and %g per second", s.config.Limits.Burst, s.config.Limits.Rate)
+			p = problems.New("rate_limited", "the limit is %d requests at once and %g per second", s.config.Limits.Burst, s.config.Limits.Rate)
 			p.RetryAfter, p.Limit = delay, "rate"
 		}
 		admission.TrackedConnFrom((*r).Context()).MarkKnown()
-		*r = (*r).WithContext(context.WithValue((*r).Context(), principalKey{}, *principal))
+		*r = (*r).WithContext(endpoint.WithPrincipal((*r).Context(), *principal))
 	}
 	if p != nil {
 		return nil, p
@@ -122,7 +124,7 @@ type permits struct {
 
 // reassign moves the permits to the authenticated account. It returns a problem if that account has
 // no share left.
-func (p permits) reassign(account string) *Problem {
+func (p permits) reassign(account string) *problems.Problem {
 	switch {
 	case p.slot != nil && !p.slot.Reassign(account):
 		return limitReached(p.limit, "the account has used its share of the server; nothing was done")
@@ -146,7 +148,7 @@ func (p permits) release() {
 // acquire acquires the permits that a request needs, for the account that its credential was last
 // seen with. It runs before authentication and routing, because rejecting must be cheap under
 // overload.
-func (s *Server) acquire(r *http.Request, account string) (at permits, p *Problem) {
+func (s *Server) acquire(r *http.Request, account string) (at permits, p *problems.Problem) {
 	at, p = s.acquireSlot(r, account)
 	if p != nil || !needsPermit(r) {
 		return at, p
@@ -160,7 +162,7 @@ func (s *Server) acquire(r *http.Request, account string) (at permits, p *Proble
 }
 
 // acquireSlot acquires a slot for a request or a stream.
-func (s *Server) acquireSlot(r *http.Request, account string) (at permits, p *Problem) {
+func (s *Server) acquireSlot(r *http.Request, account string) (at permits, p *problems.Problem) {
 	var ok bool
 	switch {
 	case isHealthCheck(r):
@@ -180,7 +182,7 @@ func (s *Server) acquireSlot(r *http.Request, account string) (at permits, p *Pr
 	return at, nil
 }
 
-func limitReached(limit, detail string) *Problem {
+func limitReached(limit, detail string) *problems.Problem {
 	p := problems.Overloaded(detail)
 	p.Limit = limit
 	return p
@@ -199,9 +201,9 @@ func isHealthCheck(r *http.Request) bool {
 }
 
 // validateRequest rejects requests that no operation accepts.
-func (s *Server) validateRequest(r *http.Request) *Problem {
+func (s *Server) validateRequest(r *http.Request) *problems.Problem {
 	if p := r.URL.EscapedPath(); p != "/" && path.Clean(p) != strings.TrimSuffix(p, "/") {
-		return problem("not_found", "no such path; see /openapi.json") // no redirects
+		return problems.New("not_found", "no such path; see /openapi.json") // no redirects
 	}
 	if p := rejectAmbiguous(r); p != nil {
 		return p
@@ -213,10 +215,10 @@ func (s *Server) validateRequest(r *http.Request) *Problem {
 		}
 	}
 	if r.Header.Get("Content-Encoding") != "" {
-		return problem("unsupported_media_type", "compressed request bodies are not supported")
+		return problems.New("unsupported_media_type", "compressed request bodies are not supported")
 	}
 	if r.ContentLength > s.config.Limits.Body {
-		p := problem("too_large", "the request body is limited to %d bytes", s.config.Limits.Body)
+		p := problems.New("too_large", "the request body is limited to %d bytes", s.config.Limits.Body)
 		p.Limit = "body"
 		return p
 	}
@@ -227,7 +229,7 @@ func (s *Server) validateRequest(r *http.Request) *Problem {
 		return nil
 	}
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
-		return problem("unsupported_media_type", "the content type must be application/json")
+		return problems.New("unsupported_media_type", "the content type must be application/json")
 	}
 	r.Header.Set("Content-Type", "application/json") // the operations accept one spelling
 	return nil
@@ -242,10 +244,10 @@ var (
 // rejectAmbiguous rejects malformed query strings and repeated parameters or headers. The decoder
 // would skip what it cannot parse and use the first of two values, so a client would get a
 // different result without noticing.
-func rejectAmbiguous(r *http.Request) *Problem {
+func rejectAmbiguous(r *http.Request) *problems.Problem {
 	for _, name := range singleHeaders {
 		if len(r.Header.Values(name)) > 1 {
-			return problem("bad_request", "the header %s is repeated", name)
+			return problems.New("bad_request", "the header %s is repeated", name)
 		}
 	}
 	if r.URL.RawQuery == "" || !strings.HasPrefix(r.URL.Path, "/api/") {
@@ -253,11 +255,11 @@ func rejectAmbiguous(r *http.Request) *Problem {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return problem("bad_request", "malformed query string: reserved characters must be percent-encoded")
+		return problems.New("bad_request", "malformed query string: reserved characters must be percent-encoded")
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if len(query[name]) > 1 {
-			p := problem("bad_request", "a query parameter is repeated")
+			p := problems.New("bad_request", "a query parameter is repeated")
 			p.Fields = []api.Field{{Location: "query." + name, Message: "is repeated; separate list values with commas"}}
 			return p
 		}
@@ -267,7 +269,7 @@ func rejectAmbiguous(r *http.Request) *Problem {
 
 // authenticate identifies the caller. Operations decide whether authentication is required, but a
 // token that is sent must be valid.
-func (s *Server) authenticate(r *http.Request) (*authn.Principal, *Problem) {
+func (s *Server) authenticate(r *http.Request) (*authn.Principal, *problems.Problem) {
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
 		return nil, nil
 	}
@@ -277,9 +279,9 @@ func (s *Server) authenticate(r *http.Request) (*authn.Principal, *Problem) {
 	principal, err := s.identify(r)
 	switch {
 	case errors.Is(err, authn.ErrCrossOrigin):
-		return nil, problem("forbidden", "the session is valid only for requests from pages of this server")
+		return nil, problems.New("forbidden", "the session is valid only for requests from pages of this server")
 	case errors.Is(err, authn.ErrUnauthenticated):
-		return nil, problem("unauthenticated", "send a valid token")
+		return nil, problems.New("unauthenticated", "send a valid token")
 	// not logged: anonymous clients can cause it at will
 	case errors.Is(err, authn.ErrProviderRateLimited):
 		return nil, problems.Overloaded("authentication is temporarily unavailable")
@@ -309,7 +311,7 @@ func isStream(r *http.Request) bool {
 		key, events := strings.CutSuffix(rest, "/events")
 		return of && events && !strings.Contains(key, "/")
 	case http.MethodPost:
-		return r.URL.Path == api.Prefix+"/ai/chat" && wantsStream(r.Header.Get("Accept"))
+		return r.URL.Path == api.Prefix+"/ai/chat" && stream.Accepted(r.Header.Get("Accept"))
 	}
 	return false
 }
@@ -342,7 +344,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		return n, err
 	}
 	// or its chunked encoding is invalid
-	return n, problem("bad_request", "the request body ends early")
+	return n, problems.New("bad_request", "the request body ends early")
 }
 
 // statusWriter records the status, and disconnects clients that do not read.
@@ -353,6 +355,11 @@ type statusWriter struct {
 	status       int
 	stream       func() // writes the stream after the operation has returned; nil for most requests
 }
+
+var _ stream.Deferrer = (*statusWriter)(nil)
+
+// Defer calls write after the operation has returned.
+func (w *statusWriter) Defer(write func()) { w.stream = write }
 
 func (w *statusWriter) WriteHeader(status int) {
 	if w.status != 0 {

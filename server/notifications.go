@@ -12,6 +12,8 @@ import (
 	"github.com/fermata-go/fermata/desk/people"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 const notificationsPath = api.Prefix + "/me/notifications"
@@ -20,32 +22,32 @@ type notificationsOutput struct{ Body api.Notifications }
 
 func (s *Server) registerNotifications() {
 	roles := []authn.Role{authn.RoleApprover, authn.RoleAuditor}
-	huma.Register(s.api, operation("notifications", http.MethodGet, notificationsPath, "Get how you are notified", roles...), func(ctx context.Context, _ *struct{}) (*notificationsOutput, error) {
-		me := principalOf(ctx)
+	huma.Register(s.api, endpoint.New("notifications", http.MethodGet, notificationsPath, "Get how you are notified", roles...), func(ctx context.Context, _ *struct{}) (*notificationsOutput, error) {
+		me := endpoint.Principal(ctx)
 		p, err := s.config.Executor.Person(ctx, me.Account, me.ID)
 		if err != nil {
-			return nil, problemOf(err)
+			return nil, problems.Of(err)
 		}
 		return &notificationsOutput{s.notificationsOf(p)}, nil
 	})
-	huma.Register(s.api, operation("set-notifications", http.MethodPut, notificationsPath, "Replace how you are notified", roles...), s.setNotifications)
+	huma.Register(s.api, endpoint.New("set-notifications", http.MethodPut, notificationsPath, "Replace how you are notified", roles...), s.setNotifications)
 }
 
 func (s *Server) setNotifications(ctx context.Context, in *struct{ Body api.SaveNotifications }) (*notificationsOutput, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	settings, err := settingsOf(in.Body)
 	if err == nil {
 		err = settings.Check(me.ID)
 	}
 	if err != nil {
-		return nil, problem("bad_request", "the settings are not valid: %s", err)
+		return nil, problems.New("bad_request", "the settings are not valid: %s", err)
 	}
 	if _, err = s.config.Executor.SetNotifications(ctx, me.Account, me.From(), settings); err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	p, err := s.config.Executor.Person(ctx, me.Account, me.ID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &notificationsOutput{s.notificationsOf(p)}, nil
 }

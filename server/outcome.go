@@ -14,6 +14,8 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 // Outcome is a fermata.Outcome, or a pending one.
@@ -45,14 +47,14 @@ func (s *Server) toOutput(ctx context.Context, outcome fermata.Outcome, err erro
 		return pendingOutput(*pending), nil
 	}
 	if err == nil {
-		shown, failure := s.shownOutcome(ctx, principalOf(ctx), outcome)
+		shown, failure := s.shownOutcome(ctx, endpoint.Principal(ctx), outcome)
 		if waiting, ok := outcome.(fermata.NeedsInput); ok && shown == nil && failure == nil {
 			return acceptedOutput(waiting.Run, waiting.StateKey), nil
 		}
 		outcome, err = shown, failure
 	}
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return newOutcomeOutput(http.StatusOK, "", Outcome{Outcome: outcome}), nil
 }
@@ -231,7 +233,7 @@ func (s *Server) outcomeResponses() map[string]*huma.Response {
 		"200": {Description: "The current outcome of the run.", Content: content},
 		"202": {Description: "The request is recorded and in progress.", Content: content, Headers: location},
 		"default": {Description: "Error", Content: map[string]*huma.MediaType{
-			"application/problem+json": {Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")},
+			"application/problem+json": {Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problems.Problem](), true, "")},
 		}},
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
 )
 
 // Requests and answers may be large. A page with much data ends before the requested size, and the
@@ -26,7 +27,7 @@ var maxScanned = 1000
 // next cursor.
 func (s *Server) answerPage(ctx context.Context, me authn.Principal, cursor string, limit int) (list []executor.SettledRequest, next string, err error) {
 	bytes := 0
-	for left := cmp.Or(limit, maxPage); left > 0 && bytes < maxPageBytes; left -= answerBatch {
+	for left := cmp.Or(limit, endpoint.MaxPage); left > 0 && bytes < maxPageBytes; left -= answerBatch {
 		part, next, err := s.config.Executor.ListSettled(ctx, me.Account, cursor, min(left, answerBatch))
 		if err != nil {
 			return nil, "", err

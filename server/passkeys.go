@@ -10,6 +10,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 const passkeysPath = api.Prefix + "/me/passkeys"
@@ -35,14 +37,14 @@ type removePasskeyInput struct {
 
 func (s *Server) registerPasskeys() {
 	everybody := []authn.Role{authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor}
-	huma.Register(s.api, operation("list-passkeys", http.MethodGet, passkeysPath, "List your passkeys", everybody...), s.passkeys)
-	begin := operation("begin-passkey", http.MethodPost, passkeysPath+"/options", "Get the options to create a passkey", everybody...)
+	huma.Register(s.api, endpoint.New("list-passkeys", http.MethodGet, passkeysPath, "List your passkeys", everybody...), s.passkeys)
+	begin := endpoint.New("begin-passkey", http.MethodPost, passkeysPath+"/options", "Get the options to create a passkey", everybody...)
 	begin.Description = "A passkey needs a session of a member that began less than 15 minutes ago, with a passkey if there is one. The browser creates it with these options within five minutes."
 	huma.Register(s.api, begin, s.beginPasskey)
-	add := operation("add-passkey", http.MethodPost, passkeysPath, "Add a passkey that the browser created", everybody...)
+	add := endpoint.New("add-passkey", http.MethodPost, passkeysPath, "Add a passkey that the browser created", everybody...)
 	add.DefaultStatus = http.StatusCreated
 	huma.Register(s.api, add, s.addPasskey)
-	remove := operation("remove-passkey", http.MethodDelete, passkeysPath+"/{id}", "Remove a passkey", everybody...)
+	remove := endpoint.New("remove-passkey", http.MethodDelete, passkeysPath+"/{id}", "Remove a passkey", everybody...)
 	remove.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, remove, s.removePasskey)
 }
@@ -52,9 +54,9 @@ func (s *Server) passkeys(ctx context.Context, in *browserInput) (*struct{ Body 
 	if err != nil {
 		return nil, err
 	}
-	list, mayChange, err := sessions.MyPasskeys(ctx, principalOf(ctx), in.host)
+	list, mayChange, err := sessions.MyPasskeys(ctx, endpoint.Principal(ctx), in.host)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	all := api.Passkeys{Items: make([]api.Passkey, 0, len(list)), Supported: sessions.HasPasskeys(in.host), MayChange: mayChange}
 	for _, k := range list {
@@ -64,7 +66,7 @@ func (s *Server) passkeys(ctx context.Context, in *browserInput) (*struct{ Body 
 }
 
 func passkeyOf(k authn.Passkey) api.Passkey {
-	return api.Passkey{ID: k.ID, Name: k.Name, CreatedAt: k.Created, UsedAt: orNil(k.Used), Synced: k.Synced}
+	return api.Passkey{ID: k.ID, Name: k.Name, CreatedAt: k.Created, UsedAt: endpoint.TimeOrNil(k.Used), Synced: k.Synced}
 }
 
 func (s *Server) beginPasskey(ctx context.Context, in *browserInput) (*struct{ Body api.PasskeyOptions }, error) {
@@ -72,13 +74,13 @@ func (s *Server) beginPasskey(ctx context.Context, in *browserInput) (*struct{ B
 	if err != nil {
 		return nil, err
 	}
-	begun, err := sessions.BeginPasskey(ctx, principalOf(ctx), in.host)
+	begun, err := sessions.BeginPasskey(ctx, endpoint.Principal(ctx), in.host)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	options, err := json.Marshal(begun.Options)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &struct{ Body api.PasskeyOptions }{api.PasskeyOptions{Options: options, State: begun.State}}, nil
 }
@@ -89,9 +91,9 @@ func (s *Server) addPasskey(ctx context.Context, in *addPasskeyInput) (*struct{ 
 		return nil, err
 	}
 	name := cmp.Or(in.Body.Name, authn.DeviceName(in.agent))
-	added, err := sessions.AddPasskey(ctx, principalOf(ctx), in.host, name, in.Body.State, string(in.Body.Response))
+	added, err := sessions.AddPasskey(ctx, endpoint.Principal(ctx), in.host, name, in.Body.State, string(in.Body.Response))
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &struct{ Body api.Passkey }{passkeyOf(added)}, nil
 }
@@ -101,8 +103,8 @@ func (s *Server) removePasskey(ctx context.Context, in *removePasskeyInput) (*st
 	if err != nil {
 		return nil, err
 	}
-	if err := sessions.RemovePasskey(ctx, principalOf(ctx), in.host, in.ID); err != nil {
-		return nil, problemOf(err)
+	if err := sessions.RemovePasskey(ctx, endpoint.Principal(ctx), in.host, in.ID); err != nil {
+		return nil, problems.Of(err)
 	}
 	return nil, nil
 }

@@ -16,14 +16,16 @@ import (
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/policy/replay"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 func (s *Server) registerPolicies() {
 	const path = api.Prefix + "/policies"
-	huma.Register(s.api, operation("get-policy", http.MethodGet, path, "Get the policy rules in force", authn.RoleApprover, authn.RoleAuditor), s.policies)
-	huma.Register(s.api, operation("get-policy-text", http.MethodGet, path+"/{digest}", "Get the text of a policy: the one in force, or one that decided an action of the account", authn.RoleApprover, authn.RoleAuditor), s.policyText)
-	huma.Register(s.api, operation("explain-policy", http.MethodPost, path+"/explain", "Explain what the policy decides for an action", authn.RoleApprover, authn.RoleAuditor), s.explainPolicy)
-	huma.Register(s.api, operation("replay-policy", http.MethodPost, path+"/replay", "Replay past rulings with other rules", authn.RoleAuditor), s.replayPolicy)
+	huma.Register(s.api, endpoint.New("get-policy", http.MethodGet, path, "Get the policy rules in force", authn.RoleApprover, authn.RoleAuditor), s.policies)
+	huma.Register(s.api, endpoint.New("get-policy-text", http.MethodGet, path+"/{digest}", "Get the text of a policy: the one in force, or one that decided an action of the account", authn.RoleApprover, authn.RoleAuditor), s.policyText)
+	huma.Register(s.api, endpoint.New("explain-policy", http.MethodPost, path+"/explain", "Explain what the policy decides for an action", authn.RoleApprover, authn.RoleAuditor), s.explainPolicy)
+	huma.Register(s.api, endpoint.New("replay-policy", http.MethodPost, path+"/replay", "Replay past rulings with other rules", authn.RoleAuditor), s.replayPolicy)
 }
 
 type policyOutput struct{ Body api.Policy }
@@ -42,9 +44,9 @@ type policyTextInput struct {
 }
 
 func (s *Server) policyText(ctx context.Context, in *policyTextInput) (*struct{ Body api.PolicyText }, error) {
-	text, err := s.config.Executor.PolicyByDigest(ctx, principalOf(ctx).Account, in.Digest)
+	text, err := s.config.Executor.PolicyByDigest(ctx, endpoint.Principal(ctx).Account, in.Digest)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	out := &struct{ Body api.PolicyText }{api.PolicyText{Digest: text.Digest, Version: text.Version, Text: text.Text}}
 	if !text.Since.IsZero() {
@@ -60,10 +62,10 @@ type explainOutput struct{ Body json.RawMessage }
 func (s *Server) explainPolicy(ctx context.Context, in *explainInput) (*explainOutput, error) {
 	b := in.Body
 	decision, err := s.config.Executor.ExplainAction(ctx, executor.HypotheticalAction{
-		Account: principalOf(ctx).Account, Graph: b.Graph, Node: b.Node, Tool: b.Tool, Args: b.Args, Requester: b.Requester, Agent: b.Agent,
+		Account: endpoint.Principal(ctx).Account, Graph: b.Graph, Node: b.Node, Tool: b.Tool, Args: b.Args, Requester: b.Requester, Agent: b.Agent,
 	})
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	body, err := json.Marshal(decision)
 	return &explainOutput{body}, err
@@ -89,7 +91,7 @@ func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Bo
 	defer done()
 	candidate, err := policy.Load("policy", []byte(in.Body.Policy), policy.Options{UnknownFields: policy.OptionalFields, MaxRules: maxReplayRules})
 	if loadErr, ok := errors.AsType[*policy.LoadError](err); ok {
-		return nil, problem("bad_request", "%s", formatMistakes(loadErr))
+		return nil, problems.New("bad_request", "%s", formatMistakes(loadErr))
 	}
 	if err != nil {
 		return nil, err
@@ -97,12 +99,12 @@ func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Bo
 	since := time.Now().Add(-time.Duration(in.Body.Seconds) * time.Second)
 	limited, end := context.WithTimeout(ctx, replayTimeout)
 	defer end()
-	past, err := s.config.Executor.Replay(limited, principalOf(ctx).Account, candidate, since)
+	past, err := s.config.Executor.Replay(limited, endpoint.Principal(ctx).Account, candidate, since)
 	if limited.Err() != nil && ctx.Err() == nil {
-		return nil, problem("bad_request", "the replay takes longer than %v: choose a shorter period or fewer rules", replayTimeout)
+		return nil, problems.New("bad_request", "the replay takes longer than %v: choose a shorter period or fewer rules", replayTimeout)
 	}
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &struct{ Body replay.HistoryReport }{past}, nil
 }

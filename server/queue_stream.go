@@ -12,6 +12,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/stream"
 	"github.com/fermata-go/fermata/store"
 )
@@ -19,7 +21,7 @@ import (
 const queueEventsPath = api.Prefix + "/requests/events"
 
 func (s *Server) registerQueueEvents() {
-	op := operation("request-events", http.MethodGet, queueEventsPath, "Stream changes of requests (server-sent events)", authn.RoleApprover, authn.RoleAuditor)
+	op := endpoint.New("request-events", http.MethodGet, queueEventsPath, "Stream changes of requests (server-sent events)", authn.RoleApprover, authn.RoleAuditor)
 	op.Description = "Sends an event for each change of a request that the caller may see, with its id and revision; read the request for its content. " +
 		"The first event is ready: list the requests after it. Last-Event-ID resumes after an event. If that is too long ago, the first event is reset: list the requests again. " +
 		"The event viewing has no id: it names the people who report that they look at a request, on this replica, and is not stored."
@@ -28,16 +30,16 @@ func (s *Server) registerQueueEvents() {
 		Type: "string", Description: "Server-sent events; the data of each is a QueueEvent in JSON.",
 	}}}}}
 	huma.Register(s.api, op, s.queueEvents)
-	viewing := operation("report-viewing", http.MethodPost, requestPath+"/viewing", "Report that you are looking at a request", authn.RoleApprover, authn.RoleAuditor)
+	viewing := endpoint.New("report-viewing", http.MethodPost, requestPath+"/viewing", "Report that you are looking at a request", authn.RoleApprover, authn.RoleAuditor)
 	viewing.Description = "Other viewers see it for 30 seconds; repeat it while the request is on the screen. It is kept in memory, by the replica that receives it, and is not audited."
 	viewing.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, viewing, s.viewing)
 }
 
 func (s *Server) viewing(ctx context.Context, in *requestInput) (*struct{}, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	if _, err := s.config.Executor.GetRequest(ctx, me.Account, in.ID); err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	s.presence.Report(me.Account, in.ID, me.ID)
 	return nil, nil
@@ -56,10 +58,10 @@ type queueEventsInput struct {
 }
 
 func (s *Server) queueEvents(ctx context.Context, in *queueEventsInput) (*huma.StreamResponse, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	newest, err := s.config.Executor.LastChange(ctx, me.Account)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	q := &queueStream{Server: s, me: me, after: newest, first: api.QueueReady}
 	if in.LastEventID != "" {
@@ -68,7 +70,7 @@ func (s *Server) queueEvents(ctx context.Context, in *queueEventsInput) (*huma.S
 			q.after, q.first = last, ""
 		}
 	}
-	return &huma.StreamResponse{Body: func(hctx huma.Context) { s.stream(hctx, q.serve) }}, nil
+	return &huma.StreamResponse{Body: func(hctx huma.Context) { s.streams.Open(hctx, q.serve) }}, nil
 }
 
 const (

@@ -16,6 +16,8 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -97,7 +99,7 @@ func conditionsOf(c fermata.Conditions) *fermata.Conditions {
 
 // shownRequest returns a request with its activity, as the caller may see it.
 func (s *Server) shownRequest(ctx context.Context, q executor.RequestView) api.Request {
-	return masked(principalOf(ctx), q, s.withActivity(ctx, q))
+	return masked(endpoint.Principal(ctx), q, s.withActivity(ctx, q))
 }
 
 // withActivity adds the activity of a request, if the desk knows the request. Nothing is masked.
@@ -106,8 +108,8 @@ func (s *Server) withActivity(ctx context.Context, q executor.RequestView) api.R
 	if q.Request == nil {
 		return r
 	}
-	r.Activity, r.Shown = s.activityOf(*q.Request, principalOf(ctx)), q.Request.Digest()
-	r.Activity.Viewers = s.viewersOf(principalOf(ctx).Account, q.ID)
+	r.Activity, r.Shown = s.activityOf(*q.Request, endpoint.Principal(ctx)), q.Request.Digest()
+	r.Activity.Viewers = s.viewersOf(endpoint.Principal(ctx).Account, q.ID)
 	if q.State == store.InterruptWithdrawn {
 		r.Activity.State = string(desk.StateWithdrawn)
 	}
@@ -122,7 +124,7 @@ type actionInput struct {
 
 // from returns the actor and the idempotency key of an action.
 func (in *actionInput) from(ctx context.Context, act string) desk.From {
-	from := principalOf(ctx).From()
+	from := endpoint.Principal(ctx).From()
 	if act == "reply" { // a reply is made for the run
 		from.Actor.Kind = desk.ActorAgent
 	}
@@ -187,23 +189,23 @@ func untilOf(b api.RequestAction) time.Time {
 
 func (s *Server) registerRequestActions() {
 	for _, a := range requestActions {
-		op := operation(a.name+"-request", http.MethodPost, api.Prefix+"/requests/{id}/"+a.name, a.summary, a.roles...)
+		op := endpoint.New(a.name+"-request", http.MethodPost, api.Prefix+"/requests/{id}/"+a.name, a.summary, a.roles...)
 		// read-only roles may also report a view; it does not count as an eligible view
 		if name, _ := desk.CommandOrigin(a.act(desk.From{}, api.RequestAction{})); name != desk.CommandView {
-			op.Metadata[actionMetadata] = name
+			endpoint.SetAction(op, name)
 		}
 		huma.Register(s.api, op, func(ctx context.Context, in *actionInput) (*requestOutput, error) {
 			return s.act(ctx, in.ID, a.act(in.from(ctx, a.name), in.Body))
 		})
 	}
-	abandon := operation("abandon-request", http.MethodPost, api.Prefix+"/requests/{id}/abandon", "Cancel the run that this request belongs to", authn.RoleAgent, authn.RoleApprover)
-	abandon.Metadata[actionMetadata] = desk.CommandAbandon
+	abandon := endpoint.New("abandon-request", http.MethodPost, api.Prefix+"/requests/{id}/abandon", "Cancel the run that this request belongs to", authn.RoleAgent, authn.RoleApprover)
+	endpoint.SetAction(abandon, desk.CommandAbandon)
 	huma.Register(s.api, abandon, s.abandon)
 	s.registerReveal()
 	s.registerPolicies()
-	huma.Register(s.api, operation("list-routes", http.MethodGet, api.Prefix+"/routes", "List the notification routes", authn.RoleApprover, authn.RoleAuditor), s.listRoutes)
-	huma.Register(s.api, operation("analytics", http.MethodGet, api.Prefix+"/analytics", "Report decision times, counts, approvers and rules", authn.RoleApprover, authn.RoleAuditor), s.analytics)
-	audit := operation("read-audit", http.MethodGet, api.Prefix+"/audit", "Export the audit log of the account as stored, one record per line", authn.RoleAuditor)
+	huma.Register(s.api, endpoint.New("list-routes", http.MethodGet, api.Prefix+"/routes", "List the notification routes", authn.RoleApprover, authn.RoleAuditor), s.listRoutes)
+	huma.Register(s.api, endpoint.New("analytics", http.MethodGet, api.Prefix+"/analytics", "Report decision times, counts, approvers and rules", authn.RoleApprover, authn.RoleAuditor), s.analytics)
+	audit := endpoint.New("read-audit", http.MethodGet, api.Prefix+"/audit", "Export the audit log of the account as stored, one record per line", authn.RoleAuditor)
 	audit.Responses = map[string]*huma.Response{"200": {
 		Description: "One JSON object per line. Changing any byte breaks the hash chain.", Content: map[string]*huma.MediaType{ndjson: {Schema: &huma.Schema{Type: "string"}}},
 	}}
@@ -211,17 +213,17 @@ func (s *Server) registerRequestActions() {
 }
 
 func (s *Server) act(ctx context.Context, id string, act desk.Command) (*requestOutput, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	if _, err := s.config.Executor.Act(ctx, me.Account, id, act); err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return s.getRequest(ctx, &requestInput{ID: id})
 }
 
 func (s *Server) abandon(ctx context.Context, in *actionInput) (*requestOutput, error) {
 	act := desk.Abandon{From: in.from(ctx, "abandon"), Reason: in.Body.Text}
-	if err := s.config.Executor.Abandon(ctx, principalOf(ctx).Account, in.ID, act); err != nil {
-		return nil, problemOf(err)
+	if err := s.config.Executor.Abandon(ctx, endpoint.Principal(ctx).Account, in.ID, act); err != nil {
+		return nil, problems.Of(err)
 	}
 	return s.getRequest(ctx, &requestInput{ID: in.ID})
 }
@@ -238,9 +240,9 @@ type auditInput struct {
 
 // readAudit writes records exactly as they are stored: their hashes cover every byte.
 func (s *Server) readAudit(ctx context.Context, in *auditInput) (*huma.StreamResponse, error) {
-	list, err := s.config.Executor.AuditLines(ctx, principalOf(ctx).Account, in.After, in.Limit)
+	list, err := s.config.Executor.AuditLines(ctx, endpoint.Principal(ctx).Account, in.After, in.Limit)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		hc.SetHeader("Content-Type", ndjson)
@@ -260,10 +262,10 @@ type analyticsInput struct {
 
 // analytics shows other people's names to admins and auditors only; other callers see themselves.
 func (s *Server) analytics(ctx context.Context, in *analyticsInput) (*struct{ Body analytics.Report }, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	zone, err := time.LoadLocation(in.Zone)
 	if err != nil {
-		return nil, problem("bad_request", "unknown time zone %q", in.Zone)
+		return nil, problems.New("bad_request", "unknown time zone %q", in.Zone)
 	}
 	query := analytics.Query{Since: time.Now().AddDate(0, 0, -in.Days), Zone: zone}
 	if !me.Has(authn.RoleAuditor) {
@@ -276,7 +278,7 @@ func (s *Server) analytics(ctx context.Context, in *analyticsInput) (*struct{ Bo
 	defer done()
 	report, err := s.config.Executor.Analytics(ctx, me.Account, query)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &struct{ Body analytics.Report }{report}, nil
 }

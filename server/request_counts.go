@@ -10,6 +10,8 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -52,16 +54,16 @@ func (c *requestCounts) put(key string, kept keptCounts) {
 }
 
 func (s *Server) countRequests(ctx context.Context, _ *struct{}) (*struct{ Body api.RequestCounts }, error) {
-	me, now := principalOf(ctx), time.Now()
+	me, now := endpoint.Principal(ctx), time.Now()
 	change, err := s.config.Executor.LastChange(ctx, me.Account)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	key := strings.Join(append([]string{me.Account, me.ID}, authn.RoleNames(me.Roles)...), "\x00")
 	counts, ok := s.counts.get(key, change, now)
 	if !ok {
 		if counts, err = s.count(ctx, me, now); err != nil {
-			return nil, problemOf(err)
+			return nil, problems.Of(err)
 		}
 		s.counts.put(key, keptCounts{change, now, counts})
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/search"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -50,14 +52,14 @@ type requestList struct {
 
 // requestListOf returns the list that the caller asks for.
 func (s *Server) requestListOf(ctx context.Context, in *requestsInput) (*requestList, error) {
-	l := &requestList{Server: s, ctx: ctx, me: principalOf(ctx), now: time.Now(), limit: pageSize(in.Limit), newest: in.Order == "newest"}
+	l := &requestList{Server: s, ctx: ctx, me: endpoint.Principal(ctx), now: time.Now(), limit: endpoint.PageSize(in.Limit), newest: in.Order == "newest"}
 	var err error
 	if l.search, err = search.Parse(in.Q); err != nil {
-		return nil, problem("bad_request", "the search is not valid: %s", err)
+		return nil, problems.New("bad_request", "the search is not valid: %s", err)
 	}
 	if in.Cursor != "" {
 		l.cursor = new(requestCursor)
-		if err := readCursor(in.Cursor, l.cursor); err != nil {
+		if err := endpoint.ReadCursor(in.Cursor, l.cursor); err != nil {
 			return nil, err
 		}
 	}
@@ -108,12 +110,12 @@ func (l *requestList) source() (func(store.InboxFilter) ([]executor.RequestView,
 		if err == nil {
 			all = []executor.RequestView{q}
 		} else if !errors.Is(err, store.ErrNotFound) {
-			return nil, problemOf(err)
+			return nil, problems.Of(err)
 		}
 	case run != "":
 		view, err := l.config.Executor.GetRun(l.ctx, l.me.Account, run)
 		if err != nil && !errors.Is(err, executor.ErrRunNotFound) {
-			return nil, problemOf(err)
+			return nil, problems.Of(err)
 		}
 		all = view.Interrupts
 	default:
@@ -140,17 +142,17 @@ func selectViews(all []executor.RequestView, f store.InboxFilter) []executor.Req
 }
 
 // page reads the page at the cursor.
-func (l *requestList) page() (*pageOutput[api.Request], error) {
+func (l *requestList) page() (*endpoint.Page[api.Request], error) {
 	p, err := l.scan()
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	back := l.cursor != nil && l.cursor.Back
 	if back && len(p.items) == 0 && p.end == nil { // there is nothing before: this is the first page
 		l.cursor = nil
 		return l.page()
 	}
-	out := &pageOutput[api.Request]{Body: api.Page[api.Request]{Items: p.items, Partial: p.partial}}
+	out := &endpoint.Page[api.Request]{Body: api.Page[api.Request]{Items: p.items, Partial: p.partial}}
 	forward, backward := p.end, p.first // where the next page begins and the previous one ends
 	if l.cursor == nil {
 		backward = nil
@@ -167,17 +169,17 @@ func (l *requestList) page() (*pageOutput[api.Request], error) {
 			forward = &at
 		}
 	}
-	if out.Body.Next, err = l.cursorOf(forward, false); err == nil {
-		out.Body.Previous, err = l.cursorOf(backward, true)
+	if out.Body.Next, err = l.cursorAt(forward, false); err == nil {
+		out.Body.Previous, err = l.cursorAt(backward, true)
 	}
 	return out, err
 }
 
-func (l *requestList) cursorOf(at *store.InboxPosition, back bool) (string, error) {
+func (l *requestList) cursorAt(at *store.InboxPosition, back bool) (string, error) {
 	if at == nil {
 		return "", nil
 	}
-	return cursorOf(requestCursor{At: at.At, ID: at.ID, Back: back})
+	return endpoint.Cursor(requestCursor{At: at.At, ID: at.ID, Back: back})
 }
 
 // requestScan is the result of a scan.
@@ -308,7 +310,7 @@ func searchable(r api.Request) search.Request {
 	return s
 }
 
-func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*pageOutput[api.Request], error) {
+func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*endpoint.Page[api.Request], error) {
 	l, err := s.requestListOf(ctx, in)
 	if err != nil {
 		return nil, err

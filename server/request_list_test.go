@@ -53,7 +53,7 @@ func TestRequests_Search(t *testing.T) {
 		"run:nothing":            "",
 		"id:nothing":             "",
 		"café is:mine":           "k01 k02 k03 k04 k05",
-		"tea":                    "",
+		"teapot":                 "",
 		"age:<1h kind:size":      "k01 k03 k05",
 		"age:>1h":                "",
 		"is:decided":             "k00",

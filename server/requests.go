@@ -16,6 +16,8 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -111,25 +113,25 @@ type answersInput struct {
 }
 
 func (s *Server) registerRequests() {
-	huma.Register(s.api, operation("list-requests", http.MethodGet, api.Prefix+"/requests", "List and search requests", authn.RoleApprover, authn.RoleAuditor), s.listRequests)
-	huma.Register(s.api, operation("count-requests", http.MethodGet, api.Prefix+"/requests/counts", "Count the requests in the lists of the inbox", authn.RoleApprover, authn.RoleAuditor), s.countRequests)
-	huma.Register(s.api, operation("get-request", http.MethodGet, api.Prefix+"/requests/{id}", "Get a request", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.getRequest)
-	decide := operation("decide", http.MethodPost, api.Prefix+"/requests/{id}/decision", "Decide a request", authn.RoleApprover)
+	huma.Register(s.api, endpoint.New("list-requests", http.MethodGet, api.Prefix+"/requests", "List and search requests", authn.RoleApprover, authn.RoleAuditor), s.listRequests)
+	huma.Register(s.api, endpoint.New("count-requests", http.MethodGet, api.Prefix+"/requests/counts", "Count the requests in the lists of the inbox", authn.RoleApprover, authn.RoleAuditor), s.countRequests)
+	huma.Register(s.api, endpoint.New("get-request", http.MethodGet, api.Prefix+"/requests/{id}", "Get a request", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.getRequest)
+	decide := endpoint.New("decide", http.MethodPost, api.Prefix+"/requests/{id}/decision", "Decide a request", authn.RoleApprover)
 	decide.MaxBodyBytes = fermata.MaxAnswerBytes + 4096
 	decide.Responses = s.outcomeResponses()
-	decide.Metadata[actionMetadata] = actionDecide
+	endpoint.SetAction(decide, endpoint.ActionDecide)
 	huma.Register(s.api, decide, s.decide)
-	create := operation("create-request", http.MethodPost, api.Prefix+"/requests", "Create a request, from an agent in any language", authn.RoleAgent)
+	create := endpoint.New("create-request", http.MethodPost, api.Prefix+"/requests", "Create a request, from an agent in any language", authn.RoleAgent)
 	create.MaxBodyBytes = s.config.Limits.Body
 	create.Responses = s.outcomeResponses()
 	huma.Register(s.api, create, s.createRequest)
-	huma.Register(s.api, operation("list-answers", http.MethodGet, api.Prefix+"/answers", "List answered requests, for agents that poll", authn.RoleAgent, authn.RoleAuditor), s.listAnswers)
+	huma.Register(s.api, endpoint.New("list-answers", http.MethodGet, api.Prefix+"/answers", "List answered requests, for agents that poll", authn.RoleAgent, authn.RoleAuditor), s.listAnswers)
 }
 
 func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutput, error) {
-	q, err := s.config.Executor.GetRequest(ctx, principalOf(ctx).Account, in.ID)
+	q, err := s.config.Executor.GetRequest(ctx, endpoint.Principal(ctx).Account, in.ID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return s.requestPageOf(ctx, q, s.shownRequest(ctx, q))
 }
@@ -137,9 +139,9 @@ func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutp
 // requestPageOf completes a request for its own page.
 func (s *Server) requestPageOf(ctx context.Context, q executor.RequestView, r api.Request) (*requestOutput, error) {
 	// not in lists, because it reads all requests of the run
-	prior, err := s.config.Executor.IsPriorApprover(ctx, q, principalOf(ctx).ID)
+	prior, err := s.config.Executor.IsPriorApprover(ctx, q, endpoint.Principal(ctx).ID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	if prior {
 		r.Activity.IneligibleReason = desk.Code(desk.ErrExcluded)
@@ -148,14 +150,14 @@ func (s *Server) requestPageOf(ctx context.Context, q executor.RequestView, r ap
 }
 
 func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput, error) {
-	me := principalOf(ctx)
-	wait, err := parsePrefer(in.Prefer)
+	me := endpoint.Principal(ctx)
+	wait, err := endpoint.Prefer(in.Prefer)
 	if err != nil {
 		return nil, err
 	}
 	// A request that cannot be decrypted cannot have been shown, so it cannot be decided.
 	if _, err := s.config.Executor.GetRequest(ctx, me.Account, in.ID); errors.Is(err, executor.ErrUnreadable) {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	outcome, err := s.config.Executor.Decide(ctx, executor.DecideRequest{
 		Account: me.Account, ResumeID: in.Body.ResumeID, Actor: me.ID, Via: me.Auth.Via(), Auth: me.Auth.Strength, Wait: wait,
@@ -172,8 +174,8 @@ func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput,
 }
 
 func (s *Server) createRequest(ctx context.Context, in *createRequestInput) (*outcomeOutput, error) {
-	me := principalOf(ctx)
-	wait, err := parsePrefer(in.Prefer)
+	me := endpoint.Principal(ctx)
+	wait, err := endpoint.Prefer(in.Prefer)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +209,7 @@ func (s *Server) createOnce(ctx context.Context, request executor.RunRequest, bo
 	unique := request
 	key, err := duplicateKey(request.Actor, body)
 	if err != nil {
-		return nil, problem("bad_request", "the data is not valid JSON")
+		return nil, problems.New("bad_request", "the data is not valid JSON")
 	}
 	request.StateKey = key
 	before, err := s.config.Executor.GetRun(ctx, request.Account, key)
@@ -215,7 +217,7 @@ func (s *Server) createOnce(ctx context.Context, request executor.RunRequest, bo
 	case errors.Is(err, executor.ErrRunNotFound):
 		return s.create(ctx, request)
 	case err != nil:
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	case !before.Status.Active():
 		request.StartID = "after " + before.ID // otherwise it would be a repetition
 		return s.create(ctx, request)
@@ -223,7 +225,7 @@ func (s *Server) createOnce(ctx context.Context, request executor.RunRequest, bo
 		return s.create(ctx, unique)
 	}
 	if err := s.config.Executor.CheckInput(ctx, request); err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	outcome, err := s.config.Executor.Await(ctx, request, before.ID)
 	if waiting, ok := outcome.(fermata.NeedsInput); ok {
@@ -242,7 +244,7 @@ const duplicatePrefix = "same"
 
 func checkStateKey(key string) error {
 	if strings.HasPrefix(key, duplicatePrefix+"_") {
-		return problem("bad_request", "a state key that begins with %q is reserved", duplicatePrefix+"_")
+		return problems.New("bad_request", "a state key that begins with %q is reserved", duplicatePrefix+"_")
 	}
 	return nil
 }
@@ -260,12 +262,12 @@ func duplicateKey(agent string, body api.CreateRequest) (string, error) {
 }
 
 func (s *Server) listAnswers(ctx context.Context, in *answersInput) (*struct{ Body api.AnswersPage }, error) {
-	list, next, err := s.answerPage(ctx, principalOf(ctx), in.Cursor, in.Limit)
+	list, next, err := s.answerPage(ctx, endpoint.Principal(ctx), in.Cursor, in.Limit)
 	if errors.Is(err, store.ErrInvalid) {
-		return nil, problem("bad_request", "invalid cursor")
+		return nil, problems.New("bad_request", "invalid cursor")
 	}
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	page := api.AnswersPage{Items: make([]api.AnsweredRequest, 0, len(list)), Next: next}
 	for _, answered := range list {

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/stream"
 	"github.com/fermata-go/fermata/store"
 )
@@ -199,7 +200,7 @@ func (t *runStream) finish(ctx context.Context, end chatResult) error {
 	}
 	outcome, err := t.shownOutcome(ctx, t.me, end.outcome)
 	if err = errors.Join(end.err, err); err != nil {
-		p := problemOf(err)
+		p := problems.Of(err)
 		t.logProblem(p, "stream")
 		return t.out.Event("", api.EventProblem, p)
 	}

@@ -3,8 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -15,8 +13,9 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/sanitize"
-	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -43,8 +42,6 @@ type runsInput struct {
 	Limit  int      `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 100 by default."`
 }
 
-type pageOutput[T any] struct{ Body api.Page[T] }
-
 type keyInput struct {
 	StateKey string `path:"stateKey" maxLength:"512"`
 }
@@ -52,52 +49,45 @@ type keyInput struct {
 type runOutput struct{ Body RunView }
 
 func (s *Server) registerRuns() {
-	huma.Register(s.api, operation("list-runs", http.MethodGet, api.Prefix+"/runs", "List runs, newest first", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.listRuns)
-	huma.Register(s.api, operation("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "Get a run with its outcome and its requests", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.getRun)
-	cancel := operation("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "Cancel a run and withdraw its open requests", authn.RoleAgent)
+	huma.Register(s.api, endpoint.New("list-runs", http.MethodGet, api.Prefix+"/runs", "List runs, newest first", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.listRuns)
+	huma.Register(s.api, endpoint.New("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "Get a run with its outcome and its requests", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.getRun)
+	cancel := endpoint.New("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "Cancel a run and withdraw its open requests", authn.RoleAgent)
 	cancel.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, cancel, s.cancelRun)
-	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Retry a parked or failed run from its last step", authn.RoleAdmin)
+	retry := endpoint.New("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Retry a parked or failed run from its last step", authn.RoleAdmin)
 	retry.Description = "A failed run can be retried if it kept its state and its failure is not final. Recorded effects and accepted answers are kept. The problem not_retryable says why a run cannot be retried."
 	retry.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, retry, s.retryRun)
-	receipt := operation("send-receipt", http.MethodPost, api.Prefix+"/runs/{stateKey}/receipt", "Say what an external agent did after the decision", authn.RoleAgent)
+	receipt := endpoint.New("send-receipt", http.MethodPost, api.Prefix+"/runs/{stateKey}/receipt", "Say what an external agent did after the decision", authn.RoleAgent)
 	receipt.Description = "The same receipt can be sent again; another one for the same run is rejected. Reconciliation compares it with the decision: see docs/external-agents.md."
 	receipt.MaxBodyBytes = fermata.MaxAnswerBytes + 4096
 	huma.Register(s.api, receipt, s.sendReceipt)
 	s.registerEvents()
 }
 
-func orProblem(err error) error {
-	if err == nil {
-		return nil
-	}
-	return problemOf(err)
-}
-
 // cancelRun cancels a run. Repeating it changes nothing and is not an error.
 func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error) {
-	account := principalOf(ctx).Account
-	err := s.config.Executor.Cancel(ctx, account, in.StateKey, principalOf(ctx).From())
+	account := endpoint.Principal(ctx).Account
+	err := s.config.Executor.Cancel(ctx, account, in.StateKey, endpoint.Principal(ctx).From())
 	if errors.Is(err, executor.ErrRunEnded) {
 		if view, readErr := s.config.Executor.GetRun(ctx, account, in.StateKey); readErr == nil && view.Status == store.StatusCancelled {
 			return nil, nil
 		}
 	}
-	return nil, orProblem(err)
+	return nil, problems.OrNil(err)
 }
 
 // retryRun resumes a parked or failed run. Repeating it changes nothing and is not an error, so a
 // client without a response can send it again.
 func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) {
-	account := principalOf(ctx).Account
-	err := s.config.Executor.Retry(ctx, account, in.StateKey, principalOf(ctx).From())
+	account := endpoint.Principal(ctx).Account
+	err := s.config.Executor.Retry(ctx, account, in.StateKey, endpoint.Principal(ctx).From())
 	if errors.Is(err, executor.ErrNotRetryable) {
 		if resumed, readErr := s.hasResumed(ctx, account, in.StateKey); readErr == nil && resumed {
 			return nil, nil
 		}
 	}
-	return nil, orProblem(err)
+	return nil, problems.OrNil(err)
 }
 
 // hasResumed reports whether a run was parked or failed and has been resumed since.
@@ -123,9 +113,9 @@ func (s *Server) hasResumed(ctx context.Context, account, stateKey string) (bool
 	}
 }
 
-func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.Run], error) {
+func (s *Server) listRuns(ctx context.Context, in *runsInput) (*endpoint.Page[api.Run], error) {
 	// one more shows whether there is a next page
-	filter := store.RunFilter{Limit: pageSize(in.Limit) + 1}
+	filter := store.RunFilter{Limit: endpoint.PageSize(in.Limit) + 1}
 	for _, status := range in.Status {
 		stored := store.Status(status)
 		if status == api.StatusExpired {
@@ -138,19 +128,19 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.R
 	if in.Graph != "" {
 		var err error
 		if filter.Provider, filter.Graph, err = executor.ParseGraphID(in.Graph); err != nil {
-			return nil, problemOf(err)
+			return nil, problems.Of(err)
 		}
 	}
-	if err := readCursor(in.Cursor, &filter.Before); err != nil {
+	if err := endpoint.ReadCursor(in.Cursor, &filter.Before); err != nil {
 		return nil, err
 	}
-	runs, err := s.config.Executor.ListRuns(ctx, principalOf(ctx).Account, filter)
+	runs, err := s.config.Executor.ListRuns(ctx, endpoint.Principal(ctx).Account, filter)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	// the store does not distinguish them, so a page may have fewer items
 	var expiredErr error
-	page, err := paged(runs, sizeOfRunPage(runs, pageSize(in.Limit)), func(r store.Run) api.Run {
+	page, err := endpoint.Paged(runs, sizeOfRunPage(runs, endpoint.PageSize(in.Limit)), func(r store.Run) api.Run {
 		run := runOf(r)
 		expired, err := s.config.Executor.HasExpired(ctx, r)
 		if expired {
@@ -160,7 +150,7 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.R
 		return run
 	}, func(r store.Run) any { return store.RunPosition{Created: r.Created, ID: r.ID} })
 	if expiredErr != nil {
-		return nil, problemOf(expiredErr)
+		return nil, problems.Of(expiredErr)
 	}
 	if err == nil && len(in.Status) > 0 {
 		page.Body.Items = slices.DeleteFunc(page.Body.Items, func(r api.Run) bool { return !slices.Contains(in.Status, r.Status) })
@@ -186,14 +176,14 @@ func sizeOfRunPage(runs []store.Run, limit int) int {
 }
 
 func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
-	view, err := s.config.Executor.GetRun(ctx, principalOf(ctx).Account, in.StateKey)
+	view, err := s.config.Executor.GetRun(ctx, endpoint.Principal(ctx).Account, in.StateKey)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
-	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []api.Request{}, Problem: runProblemOf(principalOf(ctx), view)}}
-	shown, outcome, err := s.shownRun(principalOf(ctx), view)
+	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []api.Request{}, Problem: runProblemOf(endpoint.Principal(ctx), view)}}
+	shown, outcome, err := s.shownRun(endpoint.Principal(ctx), view)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	if outcome != nil {
 		out.Body.Outcome = &Outcome{Outcome: outcome}
@@ -202,14 +192,14 @@ func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
 		}
 	}
 	for _, q := range shown {
-		out.Body.Requests = append(out.Body.Requests, masked(principalOf(ctx), q, s.requestOf(q)))
+		out.Body.Requests = append(out.Body.Requests, masked(endpoint.Principal(ctx), q, s.requestOf(q)))
 	}
 	if len(shown) < len(view.Interrupts) { // the receipt is about a request that the caller may not see
 		return out, nil
 	}
 	receipt, err := s.config.Executor.ReceiptOf(ctx, view.Run)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	if receipt != nil {
 		body := receiptOf(*receipt)
@@ -244,58 +234,11 @@ func receiptOf(r executor.Receipt) api.Receipt {
 
 // sendReceipt stores what an external agent did. Repeating it changes nothing.
 func (s *Server) sendReceipt(ctx context.Context, in *receiptInput) (*receiptOutput, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	sent := executor.Receipt{Digest: in.Body.Digest, Outcome: in.Body.Outcome, Result: in.Body.Result}
 	receipt, err := s.config.Executor.RecordReceipt(ctx, me.Account, in.StateKey, sent, me.From())
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &receiptOutput{Body: receiptOf(receipt)}, nil
-}
-
-func pageSize(limit int) int {
-	if limit == 0 {
-		return 100
-	}
-	return min(limit, 999)
-}
-
-// paged makes a page from a list that has one extra item if there is a next page.
-func paged[T, U any](list []T, size int, convert func(T) U, place func(T) any) (*pageOutput[U], error) {
-	out := &pageOutput[U]{Body: api.Page[U]{Items: []U{}}}
-	more := len(list) > size
-	if more {
-		list = list[:size]
-	}
-	for _, item := range list {
-		out.Body.Items = append(out.Body.Items, convert(item))
-	}
-	if more {
-		var err error
-		if out.Body.Next, err = cursorOf(place(list[size-1])); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// cursorOf returns the cursor of a page that begins after a position.
-func cursorOf(place any) (string, error) {
-	data, err := json.Marshal(place)
-	return base64.RawURLEncoding.EncodeToString(data), err
-}
-
-// readCursor decodes the position where the previous page ended.
-func readCursor(cursor string, place any) error {
-	if cursor == "" {
-		return nil
-	}
-	data, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err == nil {
-		err = strictjson.Decode(data, place)
-	}
-	if err != nil {
-		return problem("bad_request", "invalid cursor")
-	}
-	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/search"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -31,27 +33,27 @@ type viewOutput struct{ Body api.SavedView }
 
 func (s *Server) registerSavedViews() {
 	roles := []authn.Role{authn.RoleApprover, authn.RoleAuditor}
-	huma.Register(s.api, operation("list-views", http.MethodGet, viewsPath, "List your saved searches", roles...), s.savedViews)
-	save := operation("save-view", http.MethodPost, viewsPath, "Save a search under a name", roles...)
+	huma.Register(s.api, endpoint.New("list-views", http.MethodGet, viewsPath, "List your saved searches", roles...), s.savedViews)
+	save := endpoint.New("save-view", http.MethodPost, viewsPath, "Save a search under a name", roles...)
 	save.DefaultStatus = http.StatusCreated
 	huma.Register(s.api, save, func(ctx context.Context, in *saveViewInput) (*viewOutput, error) {
 		return s.saveView(ctx, "", in.Body)
 	})
-	huma.Register(s.api, operation("change-view", http.MethodPut, viewsPath+"/{id}", "Change a saved search", roles...), func(ctx context.Context, in *changeViewInput) (*viewOutput, error) {
+	huma.Register(s.api, endpoint.New("change-view", http.MethodPut, viewsPath+"/{id}", "Change a saved search", roles...), func(ctx context.Context, in *changeViewInput) (*viewOutput, error) {
 		return s.saveView(ctx, in.ID, in.Body)
 	})
-	remove := operation("delete-view", http.MethodDelete, viewsPath+"/{id}", "Delete a saved search", roles...)
+	remove := endpoint.New("delete-view", http.MethodDelete, viewsPath+"/{id}", "Delete a saved search", roles...)
 	remove.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, remove, s.deleteView)
 }
 
-func (s *Server) savedViews(ctx context.Context, _ *struct{}) (*pageOutput[api.SavedView], error) {
-	me := principalOf(ctx)
+func (s *Server) savedViews(ctx context.Context, _ *struct{}) (*endpoint.Page[api.SavedView], error) {
+	me := endpoint.Principal(ctx)
 	views, err := s.config.Executor.SavedViews(ctx, me.Account, me.ID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
-	return paged(views, len(views), savedViewOf, nil)
+	return endpoint.Paged(views, len(views), savedViewOf, nil)
 }
 
 func savedViewOf(v executor.SavedView) api.SavedView {
@@ -61,16 +63,16 @@ func savedViewOf(v executor.SavedView) api.SavedView {
 // saveView changes a view, or adds one if the id is "".
 func (s *Server) saveView(ctx context.Context, id string, body api.SaveView) (*viewOutput, error) {
 	if _, err := search.Parse(body.Query); err != nil {
-		return nil, problem("bad_request", "the search is not valid: %s", err)
+		return nil, problems.New("bad_request", "the search is not valid: %s", err)
 	}
-	me, saved := principalOf(ctx), executor.SavedView{ID: id, Name: body.Name, Query: body.Query}
+	me, saved := endpoint.Principal(ctx), executor.SavedView{ID: id, Name: body.Name, Query: body.Query}
 	err := s.config.Executor.ChangeViews(ctx, me.Account, me.ID, func(views []executor.SavedView) ([]executor.SavedView, error) {
 		if slices.ContainsFunc(views, func(v executor.SavedView) bool { return v.Name == body.Name && v.ID != id }) {
-			return nil, problem("bad_request", "you have a view with the name %q; choose another one", body.Name)
+			return nil, problems.New("bad_request", "you have a view with the name %q; choose another one", body.Name)
 		}
 		if id == "" {
 			if len(views) >= maxSavedViews {
-				return nil, problem("bad_request", "you have %d views, which is the maximum; delete one first", maxSavedViews)
+				return nil, problems.New("bad_request", "you have %d views, which is the maximum; delete one first", maxSavedViews)
 			}
 			saved.ID = ident.Random("view")
 			return append(views, saved), nil
@@ -83,13 +85,13 @@ func (s *Server) saveView(ctx context.Context, id string, body api.SaveView) (*v
 		return views, nil
 	})
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &viewOutput{savedViewOf(saved)}, nil
 }
 
 func (s *Server) deleteView(ctx context.Context, in *requestInput) (*struct{}, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	err := s.config.Executor.ChangeViews(ctx, me.Account, me.ID, func(views []executor.SavedView) ([]executor.SavedView, error) {
 		left := slices.DeleteFunc(slices.Clone(views), func(v executor.SavedView) bool { return v.ID == in.ID })
 		if len(left) == len(views) {
@@ -98,7 +100,7 @@ func (s *Server) deleteView(ctx context.Context, in *requestInput) (*struct{}, e
 		return left, nil
 	})
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return nil, nil
 }

@@ -41,8 +41,10 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/admission"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/presence"
 	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/server/internal/stream"
 )
 
 // Config configures a server.
@@ -83,6 +85,7 @@ type Server struct {
 	// heavyReads limits full-history reads: reconciliation, reports and policy replay.
 	heavyReads admission.HeavyReadLimiter
 	idleConns  admission.IdleConnLimiter
+	streams    stream.Opener
 	unreadyLog authn.Interval // limits log messages
 	// Rate limits for log lines that anonymous clients can cause: authentication errors and evicted
 	// connections.
@@ -104,6 +107,9 @@ func New(config Config) (*Server, error) {
 	config.Version = cmp.Or(config.Version, "dev")
 	config.Limits = config.Limits.withDefaults()
 	s := &Server{config: config, limits: admission.NewLimiter(config.Limits.limiter(), (&admission.StoreProbe{Check: config.Executor.Ready}).OK)}
+	s.streams = stream.Opener{
+		WriteTimeout: config.Limits.WriteTimeout, Heartbeat: config.Limits.Heartbeat, Recheck: config.Limits.AuthRecheck, Authorized: s.stillAuthorized,
+	}
 	s.idleConns.Configure(config.Limits.IdleConns, s.connEvicted)
 	s.metrics = newMetrics(&s.limits.Scheduler, &s.idleConns)
 	if err := s.setUpSignIn(); err != nil {
@@ -160,7 +166,7 @@ func (s *Server) OpenAPI() *huma.OpenAPI { return s.api.OpenAPI() }
 
 func init() {
 	// Both are global in the library. No other package of this program uses it.
-	huma.NewError = newError
+	huma.NewError = problems.FromRouter
 	huma.ValidateStrictCasing = true
 }
 
@@ -190,12 +196,12 @@ func notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if allow == nil {
-		problems.Write(w, problem("not_found", "no such path; see /openapi.json"))
+		problems.Write(w, problems.New("not_found", "no such path; see /openapi.json"))
 		return
 	}
 	slices.Sort(allow)
 	w.Header().Set("Allow", strings.Join(allow, ", "))
-	problems.Write(w, problem("method_not_allowed", "allowed methods: %s", strings.Join(allow, ", ")))
+	problems.Write(w, problems.New("method_not_allowed", "allowed methods: %s", strings.Join(allow, ", ")))
 }
 
 // addProblemCodes lists the problem codes in the document.
@@ -223,7 +229,7 @@ func unmarshal(data []byte, v any) error {
 
 // countProblem sees every response of the operations and counts problems.
 func (s *Server) countProblem(ctx huma.Context, _ string, answer any) (any, error) {
-	if p, ok := answer.(*Problem); ok && !p.Rejected {
+	if p, ok := answer.(*problems.Problem); ok && !p.Rejected {
 		s.metrics.problems.WithLabelValues(p.Code).Inc()
 		s.metrics.countLimited(p.Limit)
 		s.logProblem(p, ctx.Operation().OperationID)
@@ -233,7 +239,7 @@ func (s *Server) countProblem(ctx huma.Context, _ string, answer any) (any, erro
 
 // logProblem logs the cause of a failed call, which clients do not see. It contains no run data:
 // provider errors stay in the executor.
-func (s *Server) logProblem(p *Problem, operation string) {
+func (s *Server) logProblem(p *problems.Problem, operation string) {
 	if p.Cause != nil {
 		s.metrics.errors.WithLabelValues("operation").Inc()
 		// the panic value may contain anything
@@ -281,18 +287,8 @@ func (s *Server) DevLink(listener net.Addr, who authn.Principal, path string) (s
 func (s *Server) renew(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.sessions != nil {
-			s.sessions.Renew(w, r, principalOf(r.Context()))
+			s.sessions.Renew(w, r, endpoint.Principal(r.Context()))
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// operation describes a call that some roles may make.
-func operation(id, method, path, summary string, roles ...authn.Role) huma.Operation {
-	op := huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Metadata: map[string]any{}}
-	if len(roles) > 0 {
-		op.Metadata[rolesMetadata] = roles
-		op.Security = []map[string][]string{{"bearer": {}}, {"session": {}}}
-	}
-	return op
 }

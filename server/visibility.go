@@ -13,6 +13,8 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -41,7 +43,7 @@ func (s *Server) maySeeID(ctx context.Context, me authn.Principal, id string) (*
 
 // errHidden is the response for a request that the caller may not see, and for one that does not
 // exist.
-func errHidden() *Problem { return problemOf(store.ErrNotFound) }
+func errHidden() *problems.Problem { return problems.Of(store.ErrNotFound) }
 
 // requestPath is the path of the operations on one request.
 const requestPath = api.Prefix + "/requests/{id}"
@@ -49,7 +51,7 @@ const requestPath = api.Prefix + "/requests/{id}"
 // requireVisible admits callers to the operations on a request that they may see. Others get the
 // response for a request that does not exist.
 func (s *Server) requireVisible(ctx huma.Context, next func(huma.Context)) {
-	me := principalOf(ctx.Context())
+	me := endpoint.Principal(ctx.Context())
 	if me.Has() || !isRequestPath(ctx.Operation().Path) {
 		next(ctx)
 		return
@@ -66,7 +68,7 @@ func (s *Server) requireVisible(ctx huma.Context, next func(huma.Context)) {
 	case !visible && (err == nil || errors.Is(err, store.ErrNotFound)):
 		s.respondProblem(ctx, errHidden())
 	default:
-		s.respondProblem(ctx, problemOf(err))
+		s.respondProblem(ctx, problems.Of(err))
 	}
 }
 
@@ -77,15 +79,15 @@ func isRequestPath(path string) bool {
 
 // checkTargets rejects answers to requests that the caller may not see.
 func (s *Server) checkTargets(ctx context.Context, request executor.RunRequest) error {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	if me.Has() {
 		return nil
 	}
 	for id := range request.Targets {
 		if _, visible, err := s.maySeeID(ctx, me, id); err != nil {
-			return problemOf(err)
+			return problems.Of(err)
 		} else if !visible {
-			return problem(resultCodes[store.ResultNotFound], "%s", resultReasons[store.ResultNotFound])
+			return problems.ForResult(store.ResultNotFound)
 		}
 	}
 	if request.Value == nil || request.StateKey == "" {
@@ -96,11 +98,11 @@ func (s *Server) checkTargets(ctx context.Context, request executor.RunRequest) 
 		return nil
 	}
 	if err != nil {
-		return problemOf(err)
+		return problems.Of(err)
 	}
 	shown, err := s.shownRequests(me, view)
 	if err != nil {
-		return problemOf(err)
+		return problems.Of(err)
 	}
 	open := func(list []executor.RequestView) (n int) {
 		for _, q := range list {
@@ -114,9 +116,9 @@ func (s *Server) checkTargets(ctx context.Context, request executor.RunRequest) 
 	case visible == all:
 		return nil
 	case visible == 0:
-		return problemOf(&executor.RefusedError{Result: store.ResultWithdrawn})
+		return problems.Of(&executor.RefusedError{Result: store.ResultWithdrawn})
 	}
-	return problem("bad_request", "name the request that is answered in resumeTargets")
+	return problems.New("bad_request", "name the request that is answered in resumeTargets")
 }
 
 // shownRequests returns the requests of a run that a caller may see.

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -11,6 +10,8 @@ import (
 	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
 const webhooksPath = api.Prefix + "/webhooks"
@@ -33,95 +34,88 @@ type (
 )
 
 func (s *Server) registerWebhooks() {
-	huma.Register(s.api, operation("list-webhooks", http.MethodGet, webhooksPath, "List the subscriptions to events", authn.RoleAdmin), s.listWebhooks)
-	create := operation("create-webhook", http.MethodPost, webhooksPath, "Subscribe a URL to events", authn.RoleAdmin)
+	huma.Register(s.api, endpoint.New("list-webhooks", http.MethodGet, webhooksPath, "List the subscriptions to events", authn.RoleAdmin), s.listWebhooks)
+	create := endpoint.New("create-webhook", http.MethodPost, webhooksPath, "Subscribe a URL to events", authn.RoleAdmin)
 	create.DefaultStatus = http.StatusCreated
 	create.Description = "Events are CloudEvents 1.0, signed as Standard Webhooks. The secret is shown once."
 	huma.Register(s.api, create, s.createWebhook)
-	huma.Register(s.api, operation("get-webhook", http.MethodGet, webhooksPath+"/{id}", "Show a subscription", authn.RoleAdmin), s.getWebhook)
-	change := operation("change-webhook", http.MethodPut, webhooksPath+"/{id}", "Change a subscription, and enable it", authn.RoleAdmin)
+	huma.Register(s.api, endpoint.New("get-webhook", http.MethodGet, webhooksPath+"/{id}", "Show a subscription", authn.RoleAdmin), s.getWebhook)
+	change := endpoint.New("change-webhook", http.MethodPut, webhooksPath+"/{id}", "Change a subscription, and enable it", authn.RoleAdmin)
 	change.Description = "A disabled subscription is enabled again, and gets the events that it missed."
 	huma.Register(s.api, change, s.changeWebhook)
-	remove := operation("delete-webhook", http.MethodDelete, webhooksPath+"/{id}", "Delete a subscription", authn.RoleAdmin)
+	remove := endpoint.New("delete-webhook", http.MethodDelete, webhooksPath+"/{id}", "Delete a subscription", authn.RoleAdmin)
 	remove.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, remove, s.deleteWebhook)
-	rotate := operation("rotate-webhook", http.MethodPost, webhooksPath+"/{id}/rotate", "Create a new secret", authn.RoleAdmin)
+	rotate := endpoint.New("rotate-webhook", http.MethodPost, webhooksPath+"/{id}/rotate", "Create a new secret", authn.RoleAdmin)
 	rotate.Description = "For 24 hours messages have the signatures of the new and of the old secret. The new secret is shown once."
 	huma.Register(s.api, rotate, s.rotateWebhook)
-	huma.Register(s.api, operation("test-webhook", http.MethodPost, webhooksPath+"/{id}/test", "Send a test event", authn.RoleAdmin), s.testWebhook)
+	huma.Register(s.api, endpoint.New("test-webhook", http.MethodPost, webhooksPath+"/{id}/test", "Send a test event", authn.RoleAdmin), s.testWebhook)
 }
 
 func webhookOf(v executor.WebhookView) api.Webhook {
 	return api.Webhook{
 		SaveWebhook: api.SaveWebhook{URL: v.URL, Types: v.Filter.Types, Kinds: v.Filter.Kinds, Graphs: v.Filter.Graphs, Environments: v.Filter.Environments},
-		ID:          v.ID, CreatedBy: v.CreatedBy, CreatedAt: v.Created, Secrets: v.Secrets, SentAt: timeOrNil(v.LastSent),
-		Failures: v.Failures, Code: v.Code, FailingAt: timeOrNil(v.Since), NextAt: timeOrNil(v.Next), Disabled: v.Disabled,
+		ID:          v.ID, CreatedBy: v.CreatedBy, CreatedAt: v.Created, Secrets: v.Secrets, SentAt: endpoint.TimeOrNil(v.LastSent),
+		Failures: v.Failures, Code: v.Code, FailingAt: endpoint.TimeOrNil(v.Since), NextAt: endpoint.TimeOrNil(v.Next), Disabled: v.Disabled,
 	}
-}
-
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 func filterOf(b api.SaveWebhook) webhook.Filter {
 	return webhook.Filter{Types: b.Types, Kinds: b.Kinds, Graphs: b.Graphs, Environments: b.Environments}
 }
 
-func (s *Server) listWebhooks(ctx context.Context, _ *struct{}) (*pageOutput[api.Webhook], error) {
-	list, err := s.config.Executor.ListWebhooks(ctx, principalOf(ctx).Account)
+func (s *Server) listWebhooks(ctx context.Context, _ *struct{}) (*endpoint.Page[api.Webhook], error) {
+	list, err := s.config.Executor.ListWebhooks(ctx, endpoint.Principal(ctx).Account)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
-	return paged(list, len(list), webhookOf, nil)
+	return endpoint.Paged(list, len(list), webhookOf, nil)
 }
 
 func (s *Server) createWebhook(ctx context.Context, in *saveWebhookInput) (*webhookSecretOutput, error) {
-	me := principalOf(ctx)
+	me := endpoint.Principal(ctx)
 	v, secret, err := s.config.Executor.CreateWebhook(ctx, me.Account, me.ID, in.Body.URL, filterOf(in.Body))
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &webhookSecretOutput{api.WebhookSecret{Webhook: webhookOf(v), Secret: secret}}, nil
 }
 
 func (s *Server) getWebhook(ctx context.Context, in *webhookInput) (*webhookOutput, error) {
-	v, err := s.config.Executor.GetWebhook(ctx, principalOf(ctx).Account, in.ID)
+	v, err := s.config.Executor.GetWebhook(ctx, endpoint.Principal(ctx).Account, in.ID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &webhookOutput{webhookOf(v)}, nil
 }
 
 func (s *Server) changeWebhook(ctx context.Context, in *changeWebhookInput) (*webhookOutput, error) {
-	v, err := s.config.Executor.ChangeWebhook(ctx, principalOf(ctx).Account, in.ID, in.Body.URL, filterOf(in.Body))
+	v, err := s.config.Executor.ChangeWebhook(ctx, endpoint.Principal(ctx).Account, in.ID, in.Body.URL, filterOf(in.Body))
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &webhookOutput{webhookOf(v)}, nil
 }
 
 func (s *Server) deleteWebhook(ctx context.Context, in *webhookInput) (*struct{}, error) {
-	if err := s.config.Executor.RemoveWebhook(ctx, principalOf(ctx).Account, in.ID); err != nil {
-		return nil, problemOf(err)
+	if err := s.config.Executor.RemoveWebhook(ctx, endpoint.Principal(ctx).Account, in.ID); err != nil {
+		return nil, problems.Of(err)
 	}
 	return nil, nil
 }
 
 func (s *Server) rotateWebhook(ctx context.Context, in *webhookInput) (*webhookSecretOutput, error) {
-	v, secret, err := s.config.Executor.RotateWebhook(ctx, principalOf(ctx).Account, in.ID)
+	v, secret, err := s.config.Executor.RotateWebhook(ctx, endpoint.Principal(ctx).Account, in.ID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &webhookSecretOutput{api.WebhookSecret{Webhook: webhookOf(v), Secret: secret}}, nil
 }
 
 func (s *Server) testWebhook(ctx context.Context, in *webhookInput) (*webhookTestOutput, error) {
-	code, err := s.config.Executor.TestWebhook(ctx, principalOf(ctx).Account, in.ID)
+	code, err := s.config.Executor.TestWebhook(ctx, endpoint.Principal(ctx).Account, in.ID)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, problems.Of(err)
 	}
 	return &webhookTestOutput{api.WebhookTest{Accepted: code == "", Code: code}}, nil
 }

@@ -1,4 +1,4 @@
-package server
+package problems
 
 import (
 	"encoding/json"
@@ -25,8 +25,8 @@ var expectedPhrases = map[string]string{
 	"minLength": "fewer than ", "maxLength": "more than ", "minimum": "it is less than ", "maximum": "it is greater than ", "required": "missing properties: ",
 }
 
-// redactAnswerError returns why an answer does not match its schema, without the answer.
-func redactAnswerError(err error) api.Field {
+// redactAnswer returns why an answer does not match its schema, without the answer.
+func redactAnswer(err error) api.Field {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return api.Field{Location: bad.Field, Message: "it should be a " + bad.Type.String()}
 	}

@@ -282,6 +282,13 @@ func (msg Message) raw() string {
 			parts = append(parts, name+": "+msg.Fields[name])
 		}
 		return strings.Join(parts, ", ")
+	case len(msg.Replies) > 0:
+		parts := make([]string, 0, len(msg.Replies))
+		for _, id := range slices.Sorted(maps.Keys(msg.Replies)) {
+			reply := msg.Replies[id]
+			parts = append(parts, Message{Text: reply.Text, Choice: reply.Choice, Fields: reply.Fields}.raw())
+		}
+		return strings.Join(parts, "; ")
 	}
 	return msg.Text
 }

@@ -39,7 +39,10 @@ type Config struct {
 // A message is accepted in one transaction: the new state of the conversation, facts, entities and
 // remembered answers, and what has to be delivered to runs. The delivery follows, at least once,
 // under an id with which it counts once.
-type Handler struct{ config Config }
+type Handler struct {
+	config   Config
+	watchers watchers
+}
 
 // New returns a handler.
 func New(config Config) (*Handler, error) {
@@ -52,7 +55,7 @@ func New(config Config) (*Handler, error) {
 	if config.Language == "" {
 		config.Language = English
 	}
-	return &Handler{config}, nil
+	return &Handler{config: config}, nil
 }
 
 func (h *Handler) now() time.Time { return h.config.Now().UTC() }
@@ -66,6 +69,15 @@ var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 // ErrInvalidID. After any other error it is unknown whether the message was accepted: repeat it
 // with the same id.
 func (h *Handler) Message(ctx context.Context, account, id string, msg Message) (Record, error) {
+	if _, err := h.Accept(ctx, account, id, msg); err != nil {
+		return Record{}, err
+	}
+	return h.Advance(ctx, account, id)
+}
+
+// Accept stores a message of a user, like [Handler.Message], but does not wait for what follows
+// from it: call [Handler.Advance] next.
+func (h *Handler) Accept(ctx context.Context, account, id string, msg Message) (Record, error) {
 	if !validID.MatchString(id) {
 		return Record{}, fmt.Errorf("%w: %q", ErrInvalidID, id)
 	}
@@ -86,9 +98,9 @@ func (h *Handler) Message(ctx context.Context, account, id string, msg Message) 
 	}
 	msg.At = h.now()
 	judged, judgement := h.judge(ctx, before.Conversation, msg)
-	_, err = h.update(ctx, account, id, func(s *stored, tx *tx) error {
+	accepted, err := h.update(ctx, account, id, func(s *stored, tx *tx) error {
 		if s.ID == "" {
-			s.Conversation = Conversation{ID: id, User: msg.Actor, Language: h.config.Language, Questions: []*Asking{}}
+			s.begin(id, Opening{User: msg.Actor, Assistant: msg.Assistant, Language: h.config.Language})
 		}
 		if s.User != msg.Actor {
 			return ErrNotFound
@@ -104,7 +116,7 @@ func (h *Handler) Message(ctx context.Context, account, id string, msg Message) 
 		if again, ok := h.config.Machine.Consult(&s.Conversation, msg); ok && judgement != nil && again.ID == judged.ID && again.Status == judged.Status {
 			msg.Judgement = judgement
 		}
-		n := s.line(Line{From: ByUser, Text: msg.raw(), Modality: msg.Modality, Actor: msg.Actor, At: msg.At})
+		n := s.line(Line{From: ByUser, Text: msg.raw(), Message: msg.ID, Modality: msg.Modality, Actor: msg.Actor, At: msg.At})
 		result, err := h.config.Machine.Handle(&s.Conversation, msg, known)
 		if err != nil {
 			return err
@@ -115,10 +127,7 @@ func (h *Handler) Message(ctx context.Context, account, id string, msg Message) 
 		}
 		return h.apply(ctx, s, tx, result, n, msg.At)
 	})
-	if err != nil {
-		return Record{}, err
-	}
-	return h.Advance(ctx, account, id)
+	return accepted.Record, err
 }
 
 // judge asks the model about a reply, if exact rules do not understand it.
@@ -191,7 +200,7 @@ func (h *Handler) deliver(ctx context.Context, account string, s *stored, out ou
 	if !out.Start {
 		return h.config.Runs.Resume(ctx, account, Resume{Run: out.Target.Run, Interrupt: out.Target.Interrupt, ID: out.ID, User: s.User, Answer: *out.Answer})
 	}
-	start := Start{Run: out.Run, User: s.User, Lines: s.Lines[:s.link(out.Run).Line]}
+	start := Start{Run: out.Run, Assistant: s.Assistant, User: s.User, Lines: s.Lines[:s.link(out.Run).Line]}
 	if out.Question != "" {
 		start.Question = s.Find(out.Question)
 	}
@@ -383,6 +392,7 @@ func (h *Handler) update(ctx context.Context, account, id string, change func(s 
 		}
 		tx := &tx{h: h, account: account}
 		before, _ := json.Marshal(s) // strings, numbers and times
+		listed := summaryOf(&s)
 		err = change(&s, tx)
 		if errors.Is(err, errNoChange) {
 			return s, nil
@@ -397,6 +407,9 @@ func (h *Handler) update(ctx context.Context, account, id string, change func(s 
 		isDue := !s.due.IsZero() && !h.now().Before(s.due) // then the next time has to be written
 		if string(before) == string(body) && len(tx.documents) == 0 && !isDue {
 			return s, nil
+		}
+		if err := tx.list(ctx, listed, summaryOf(&s)); err != nil {
+			return stored{}, err
 		}
 		writes, err := tx.writes()
 		if err != nil {
@@ -413,6 +426,7 @@ func (h *Handler) update(ctx context.Context, account, id string, change func(s 
 			return stored{}, err
 		}
 		s.Revision++
+		h.watchers.changed(account, id)
 		return s, nil
 	}
 	return stored{}, fmt.Errorf("dialog: conversation %s keeps changing: %w", id, store.ErrStale)

@@ -23,6 +23,7 @@ const (
 	EntityDocument       store.DocumentKind = "conversation-entity" // id: hash of the user/entity
 	FactsDocument        store.DocumentKind = "conversation-facts"  // id: hash of the user/entity
 	MemoryDocument       store.DocumentKind = "conversation-memory" // id: hash of the user
+	ListDocument         store.DocumentKind = "conversation-list"   // id: hash of the user
 )
 
 // Runs is the port to the runs of a conversation. All methods may be repeated: a start with the
@@ -39,8 +40,10 @@ type Runs interface {
 
 // Start is a run to start.
 type Start struct {
-	Run  string // the state key
-	User string
+	Run string // the state key
+	// Assistant is that of the conversation; "" for the default one.
+	Assistant string
+	User      string
 	// Lines is the conversation so far; its last line is the message that the run is about.
 	Lines []Line
 	// Question is the question that a person has to answer for the user; nil for a run of an agent.

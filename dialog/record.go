@@ -20,8 +20,9 @@ type Line struct {
 	N        int       `json:"n"` // from 1
 	From     Speaker   `json:"from"`
 	Text     string    `json:"text"`
-	Prompt   *Prompt   `json:"prompt,omitempty"` // of a question
-	Run      string    `json:"run,omitempty"`    // of an agent's output
+	Prompt   *Prompt   `json:"prompt,omitempty"`  // of a question
+	Run      string    `json:"run,omitempty"`     // of an agent's output
+	Message  string    `json:"message,omitempty"` // the id of the user's message
 	Modality Modality  `json:"modality,omitempty"`
 	Actor    string    `json:"actor,omitempty"`
 	At       time.Time `json:"at"`

@@ -326,6 +326,8 @@ type Message struct {
 	Channel string    `json:"channel,omitempty"`
 	Actor   string    `json:"actor,omitempty"`
 	At      time.Time `json:"at,omitzero"`
+	// Assistant is that of a conversation that the message creates; "" for the default one.
+	Assistant string `json:"-"`
 	// Judgement is a model's interpretation; see [Machine.Consult].
 	Judgement *Judgement `json:"-"`
 }
@@ -339,8 +341,10 @@ type Reply struct {
 
 // Conversation is the record of a conversation. Only [Machine] changes it.
 type Conversation struct {
-	ID        string    `json:"id"`
-	User      string    `json:"user,omitempty"`
+	ID   string `json:"id"`
+	User string `json:"user,omitempty"`
+	// Assistant is the assistant that the conversation is with; "" for the default one.
+	Assistant string    `json:"assistant,omitempty"`
 	Language  Language  `json:"language,omitempty"`
 	Modality  Modality  `json:"modality,omitempty"`
 	Channel   string    `json:"channel,omitempty"`

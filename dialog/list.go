@@ -1,0 +1,134 @@
+package dialog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ErrExists is returned for a conversation that was created before with other values.
+var ErrExists = errors.New("dialog: the conversation exists")
+
+// Opening is what a conversation begins with.
+type Opening struct {
+	// User is the person that the conversation is with.
+	User string
+	// Assistant is the assistant that answers; "" for the default one.
+	Assistant string
+	// Language defaults to that of the handler.
+	Language Language
+}
+
+// Create starts a conversation without a message. It changes nothing if the user has the
+// conversation already. It returns ErrExists if it is with another assistant, ErrNotFound if it
+// belongs to another user, and ErrInvalidID.
+func (h *Handler) Create(ctx context.Context, account, id string, opening Opening) (Record, error) {
+	switch {
+	case !validID.MatchString(id):
+		return Record{}, fmt.Errorf("%w: %q", ErrInvalidID, id)
+	case opening.User == "":
+		return Record{}, fmt.Errorf("%w: the conversation has no user", ErrInvalidReply)
+	}
+	opening.Language = cmp.Or(opening.Language, h.config.Language)
+	s, err := h.update(ctx, account, id, func(s *stored, _ *tx) error {
+		switch {
+		case s.ID == "":
+			s.begin(id, opening)
+			return nil
+		case s.User != opening.User:
+			return ErrNotFound
+		case s.Assistant != opening.Assistant:
+			return ErrExists
+		}
+		return errNoChange
+	})
+	return s.Record, err
+}
+
+func (s *stored) begin(id string, o Opening) {
+	s.Conversation = Conversation{ID: id, User: o.User, Assistant: o.Assistant, Language: o.Language, Questions: []*Asking{}}
+	s.Lines, s.Runs = []Line{}, []RunLink{}
+}
+
+// Summary is a conversation in the list of its user.
+type Summary struct {
+	ID        string `json:"id"`
+	Assistant string `json:"assistant,omitempty"`
+	// Title is the beginning of the first message.
+	Title string `json:"title,omitempty"`
+	// Open counts the questions that wait for the user.
+	Open int `json:"open"`
+	// At is the time of the last message of the user; zero if there is none.
+	At time.Time `json:"at,omitzero"`
+
+	user string
+}
+
+const (
+	// maxListed is how many conversations the list of a user has. Older ones still exist.
+	maxListed = 200
+	maxTitle  = 80 // characters
+)
+
+// List returns the conversations of a user, the last one used first: the newest 200.
+func (h *Handler) List(ctx context.Context, account, user string) ([]Summary, error) {
+	list, _, err := read[[]Summary](ctx, h, account, ListDocument, userID(user))
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(*list, func(a, b Summary) int { return b.At.Compare(a.At) })
+	return *list, nil
+}
+
+// summaryOf returns the summary of a conversation. It changes less often than the conversation.
+func summaryOf(s *stored) Summary {
+	sum := Summary{ID: s.ID, Assistant: s.Assistant, Open: len(s.waiting()), user: s.User}
+	for _, line := range s.Lines {
+		if line.From != ByUser {
+			continue
+		}
+		if sum.At = line.At; line.N == 1 {
+			sum.Title = line.Text
+			if text := []rune(line.Text); len(text) > maxTitle {
+				sum.Title = string(text[:maxTitle]) + "…"
+			}
+		}
+	}
+	return sum
+}
+
+// list writes a changed summary to the list of the user. A summary without an id removes the
+// conversation.
+func (tx *tx) list(ctx context.Context, before, after Summary) error {
+	if before == after {
+		return nil
+	}
+	list, err := open[[]Summary](ctx, tx, ListDocument, userID(cmp.Or(after.user, before.user)))
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(*list, func(s Summary) bool { return s.ID == cmp.Or(after.ID, before.ID) })
+	switch {
+	case after.ID == "" && at >= 0:
+		*list = slices.Delete(*list, at, at+1)
+	case after.ID == "":
+	case at >= 0:
+		after.Title = cmp.Or(after.Title, (*list)[at].Title)
+		(*list)[at] = after
+	default:
+		*list = append(*list, after)
+	}
+	slices.SortStableFunc(*list, func(a, b Summary) int { return a.At.Compare(b.At) })
+	*list = (*list)[max(0, len(*list)-maxListed):]
+	return nil
+}
+
+// Peek returns the newest part of a conversation as it is stored. It returns ErrNotFound if the
+// account has no such conversation.
+func (h *Handler) Peek(ctx context.Context, account, id string) (Record, error) {
+	s, err := h.load(ctx, account, id)
+	return s.Record, err
+}

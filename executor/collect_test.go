@@ -130,7 +130,11 @@ func TestI2_CollectsAllAnswersBeforeOneResume(t *testing.T) {
 	p := newAtOnce("k", anyData)
 	e := executorOf(t, s, p, nil)
 	random := rand.New(rand.NewPCG(31, 5))
-	for n := range 1000 {
+	orders := 1000
+	if testing.Short() {
+		orders = 50
+	}
+	for n := range orders {
 		key, order := fmt.Sprint("order-", n), random.Perm(len(places))
 		completed(t, decideIn(t, p, func() *executor.Executor { return e }, key, order))
 		calls := p.taken()

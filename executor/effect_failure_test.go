@@ -57,10 +57,10 @@ func TestI4_FailingEffectAsksAPersonAndIsAFindingUntilItIsSettled(t *testing.T) 
 
 func TestRetry_IdempotentEffectIsRepeatedAfterItsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls := 0
+		calls, start := 0, time.Now()
 		e := executorOf(t, memory.NewStore(nil), failing(t, func() error {
 			if calls++; calls < 3 {
-				return fermata.Retry(errors.New("i/o timeout"), fermata.After(time.Minute))
+				return fermata.Retry(errors.New("i/o timeout"), fermata.After(3*time.Minute))
 			}
 			return nil
 		}, fermata.Idempotent()), nil)
@@ -70,12 +70,12 @@ func TestRetry_IdempotentEffectIsRepeatedAfterItsDelay(t *testing.T) {
 		if _, err := e.Run(t.Context(), said); err == nil {
 			t.Log("the outcome is not known yet")
 		}
-		time.Sleep(90 * time.Second)
+		time.Sleep(time.Until(start.Add(4 * time.Minute)))
 		synctest.Wait()
 		if calls != 2 {
-			t.Errorf("called %d times after 90 seconds", calls)
+			t.Errorf("called %d times after 4 minutes", calls)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(3 * time.Minute)
 		completed(t, mustRun(t, e, said))
 		agree(t, e)
 	})

@@ -354,6 +354,9 @@ func TestI7_ValueMovedToAnotherPlaceIsUnreadable(t *testing.T) {
 		}
 	})
 	for kind, names := range kinds {
+		if testing.Short() {
+			names = names[:1]
+		}
 		for _, name := range names {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				site := newSwapSite(t, memory.NewStore(nil))

@@ -156,9 +156,9 @@ func (d *update) runDueSteps() {
 		last := n == len(due)-1
 		switch {
 		case s.Kind() == NoticeRemind && (!last || notified):
-			d.recordStep(i, StepMissed)
+			d.recordStep(i, StepMissed, nil)
 		case d.shouldSkip(s):
-			d.recordStep(i, StepSkipped)
+			d.recordStep(i, StepSkipped, nil)
 		default:
 			d.fireStep(i)
 		}
@@ -185,13 +185,34 @@ func (d *update) shouldSkip(s Step) bool {
 	})
 }
 
-// recordStep records the outcome of a step.
-func (d *update) recordStep(step int, as StepOutcome) {
+// recordStep records the outcome of a step, and the targets that it notified.
+func (d *update) recordStep(step int, as StepOutcome, targets []string) {
 	d.r.RouteProgress.DoneSteps = append(d.r.RouteProgress.DoneSteps, StepResult{Step: step, At: d.now, Outcome: as})
 	s := d.r.Route.Steps[step]
-	d.logEvent(EventRouteStep, fmt.Sprintf("%s step %d, %s", as, step+1, s.label()), map[string]string{
+	d.logEvent(EventRouteStep, s.outcomeText(step, as, targets), map[string]string{
 		"step": fmt.Sprint(step + 1), "epoch": fmt.Sprint(d.r.RouteProgress.Epoch), "as": string(as), "kind": s.label(),
 	})
+}
+
+// outcomeText describes the outcome of a step in the timeline of a request.
+func (s Step) outcomeText(step int, as StepOutcome, targets []string) string {
+	const shown = 3
+	to := strings.Join(targets[:min(len(targets), shown)], ", ")
+	if more := len(targets) - shown; more > 0 {
+		to += fmt.Sprintf(" and %d more", more)
+	}
+	name := fmt.Sprintf("step %d, %s", step+1, s.label())
+	switch {
+	case as == StepMissed:
+		return "skipped " + name + ": a later step was due too"
+	case as == StepSkipped:
+		return "skipped " + name + ": its condition holds"
+	case len(targets) > 0:
+		return map[NoticeKind]string{NoticeNotify: "notified ", NoticeRemind: "reminded ", NoticePage: "paged "}[s.Kind()] + to
+	case len(s.targets()) > 0:
+		return name + ": no recipients"
+	}
+	return name
 }
 
 // label returns a word for the step's action.
@@ -221,7 +242,7 @@ func (d *update) fireStep(step int) {
 		}
 		d.notices = append(d.notices, n)
 	}
-	d.recordStep(step, StepFired)
+	d.recordStep(step, StepFired, targets)
 }
 
 // widen adds people to the groups that permit it. It does not count votes: a timer never decides,

@@ -52,6 +52,7 @@ func (s *Site) funcs() template.FuncMap {
 		// untrusted text; see the package documentation
 		"mark":       untrusted.Block,
 		"markLine":   untrusted.Line,
+		"isSystem":   isSystem,
 		"value":      s.jsonValue,
 		"initials":   initials,
 		"runURL":     runURL,
@@ -143,3 +144,6 @@ func (s *Site) jsonValue(data json.RawMessage) template.HTML {
 		Characters: func(n int) string { return s.texts.count("value.characters", n) }, Items: func(n int) string { return s.texts.count("value.items", n) },
 	})
 }
+
+// isSystem reports whether the id is that of a component of the server, such as system:run.
+func isSystem(id string) bool { return strings.HasPrefix(id, "system:") }

@@ -71,6 +71,7 @@ var requestTexts = translation{
 	"request.askedagent":        "asked the agent",
 	"request.agentreplied":      "The agent replied",
 	"request.waitsreply":        "Waiting for the agent's reply",
+	"request.system":            "Fermata",
 	"request.timeline":          "Timeline",
 	"request.pending.approve":   "Approved by %s. It takes effect",
 	"request.pending.reject":    "Rejected by %s. It takes effect",

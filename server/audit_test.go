@@ -103,6 +103,7 @@ func TestMetrics_CountOpenRequests(t *testing.T) {
 // Findings are counted by severity: an approval without effect because its run was cancelled is
 // reported, but pages no operator.
 func TestMetrics_FindingsHaveSeverity(t *testing.T) {
+	t.Parallel() // it waits for the check
 	kept := memory.NewStore(nil)
 	s := openWith(t, nil, func(c *executor.Config) { c.Store, c.Audit.CheckEvery = kept, time.Hour })
 	lease, err := kept.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "r", Provider: "inproc", Graph: "content-review", Owner: "mallory", Lease: time.Hour})

@@ -270,6 +270,7 @@ func (s *site) until(what string, happened func() bool) {
 
 // A stream reader that never reads is disconnected, and others are not affected.
 func TestHostile_ReaderThatNeverReadsIsDisconnected(t *testing.T) {
+	t.Parallel() // it waits for a timeout
 	stop := make(chan struct{})
 	enough := sync.OnceFunc(func() { close(stop) })
 	defer enough() // otherwise a failing test would wait for the end of the output

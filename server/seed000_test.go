@@ -102,6 +102,7 @@ func TestSeed000_ConcurrentResumeIsAConflict(t *testing.T) {
 // Acceptance check: the lock of a process that died expires after 30 seconds. Another process then
 // finishes the resume, and its resumeId has that outcome.
 func TestSeed000_StaleLockIsTakenOver(t *testing.T) {
+	t.Parallel() // it waits for workers
 	var late atomic.Int64
 	shared := memory.NewStore(func() time.Time { return time.Now().Add(time.Duration(late.Load())) })
 	reached := make(chan struct{}, 2)

@@ -28,6 +28,7 @@ import (
 
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/dialog/classifier"
 	"github.com/fermata-go/fermata/dialog/runs"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
@@ -57,7 +58,13 @@ func run(ctx context.Context, data, modelName string, chat Chat) error {
 	if err != nil {
 		return err
 	}
-	desk, err := Open(data, model)
+	var judge dialog.Model // of replies; the scripted model knows nothing of them
+	if modelName != "" {
+		if judge, err = classifier.New(classifier.Config{Model: model}); err != nil {
+			return err
+		}
+	}
+	desk, err := Open(data, model, judge)
 	if err != nil {
 		return err
 	}
@@ -78,8 +85,9 @@ type Desk struct {
 	store    *sqlite.Store
 }
 
-// Open opens the conversations in a directory.
-func Open(dir string, model agent.Model) (*Desk, error) {
+// Open opens the conversations in a directory. judge interprets replies that exact rules do not
+// understand; nil for none.
+func Open(dir string, model agent.Model, judge dialog.Model) (*Desk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -118,7 +126,7 @@ func Open(dir string, model agent.Model) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler, err := dialog.New(dialog.Config{Store: encrypted.New(file, sealer), Runs: connected})
+	handler, err := dialog.New(dialog.Config{Store: encrypted.New(file, sealer), Runs: connected, Model: judge})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/server/internal/admission"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/server/internal/visibility"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -77,7 +78,7 @@ func (s *Server) admitStart(ctx context.Context, request executor.RunRequest) er
 // count.
 func (s *Server) takeAgentRequest(ctx context.Context, request executor.RunRequest) error {
 	limit := s.config.Limits.RequestsPerAgent
-	if limit <= 0 || request.Graph != externalGraph {
+	if limit <= 0 || request.Graph != visibility.ExternalGraph {
 		return nil
 	}
 	if view, err := s.config.Executor.GetRun(ctx, request.Account, request.StateKey); err == nil && executor.IsRepeat(request, view.Run) {

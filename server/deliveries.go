@@ -73,7 +73,7 @@ func (s *Server) listDeliveries(ctx context.Context, in *deliveriesInput) (*endp
 	page := &endpoint.Page[api.Delivery]{Body: api.Page[api.Delivery]{Items: make([]api.Delivery, 0, len(list))}}
 	for _, v := range list {
 		if !me.Has(authn.RoleAdmin) {
-			_, visible, err := s.maySeeID(ctx, me, v.DeliveryIndex.Request)
+			_, visible, err := s.visibility.MaySeeID(ctx, me, v.DeliveryIndex.Request)
 			if err != nil {
 				return nil, problems.Of(err)
 			}

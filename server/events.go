@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/stream"
+	"github.com/fermata-go/fermata/server/internal/visibility"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -127,7 +128,7 @@ func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, la
 		stop()
 		return nil, startProblem(request, err)
 	} else {
-		t.run = runIDOf(outcome)
+		t.run = visibility.RunID(outcome)
 	}
 	// the run may differ: the state key was reused, or this is a repeated request
 	if t.after, err = s.resumePosition(ctx, t.account, t.run, last); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/server/internal/visibility"
 )
 
 type createGrantInput struct {
@@ -71,9 +72,9 @@ func (s *Server) createGrant(ctx context.Context, in *createGrantInput) (*grantO
 // request.
 func (s *Server) shownGrant(ctx context.Context, g executor.Grant) (api.Grant, bool, error) {
 	me, one := endpoint.Principal(ctx), grantOf(g)
-	doc, visible, err := s.maySeeID(ctx, me, g.Request)
-	if masks(me, doc) {
-		one.Args = maskConstraints(one.Args, doc.Requirement.Sensitive)
+	doc, visible, err := s.visibility.MaySeeID(ctx, me, g.Request)
+	if visibility.Masks(me, doc) {
+		one.Args = visibility.MaskConstraints(one.Args, doc.Requirement.Sensitive)
 	}
 	return one, visible, err
 }

@@ -45,7 +45,7 @@ func (s *Server) getGraph(_ context.Context, in *graphInput) (*graphOutput, erro
 func (s *Server) getRunGraph(ctx context.Context, in *keyInput) (*graphOutput, error) {
 	me := endpoint.Principal(ctx)
 	id, g, err := s.config.Executor.RunGraph(ctx, me.Account, in.StateKey, func(request string) (bool, error) {
-		_, visible, err := s.maySeeID(ctx, me, request)
+		_, visible, err := s.visibility.MaySeeID(ctx, me, request)
 		return visible, err
 	})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/server/internal/visibility"
 )
 
 // Outcome is a fermata.Outcome, or a pending one.
@@ -35,7 +35,7 @@ func (s *Server) startOrResume(ctx context.Context, request executor.RunRequest)
 		return nil, startProblem(request, err)
 	}
 	if err == nil && request.Wait < 0 { // the outcome is known, but the caller did not ask for it
-		return acceptedOutput(runIDOf(outcome), request.StateKey), nil
+		return acceptedOutput(visibility.RunID(outcome), request.StateKey), nil
 	}
 	return s.toOutput(ctx, outcome, err)
 }
@@ -47,7 +47,7 @@ func (s *Server) toOutput(ctx context.Context, outcome fermata.Outcome, err erro
 		return pendingOutput(*pending), nil
 	}
 	if err == nil {
-		shown, failure := s.shownOutcome(ctx, endpoint.Principal(ctx), outcome)
+		shown, failure := s.visibility.Outcome(ctx, endpoint.Principal(ctx), outcome)
 		if waiting, ok := outcome.(fermata.NeedsInput); ok && shown == nil && failure == nil {
 			return acceptedOutput(waiting.Run, waiting.StateKey), nil
 		}
@@ -86,48 +86,6 @@ func newOutcomeOutput(status int, location string, outcome Outcome) *outcomeOutp
 		// a disconnected client does not read it
 		_ = json.NewEncoder(hctx.BodyWriter()).Encode(outcome)
 	}}
-}
-
-// runIDOf returns the run id of an outcome.
-func runIDOf(outcome fermata.Outcome) string {
-	switch o := outcome.(type) {
-	case fermata.Completed:
-		return o.Run
-	case fermata.NeedsInput:
-		return o.Run
-	case fermata.Failed:
-		return o.Run
-	}
-	return ""
-}
-
-// withDeadlines adds the request id and the deadline to each open interrupt.
-func withDeadlines(waiting fermata.NeedsInput, deadlines map[string]time.Time) fermata.NeedsInput {
-	open := make([]fermata.OpenInterrupt, len(waiting.Interrupts))
-	for n, i := range waiting.Interrupts {
-		i.RequestID = i.ID
-		if deadline, ok := deadlines[i.ID]; ok {
-			i.Deadline = &deadline
-		}
-		open[n] = i
-	}
-	waiting.Interrupts = open
-	return waiting
-}
-
-// outcomeOf returns the outcome of a run; nil while it is active.
-func outcomeOf(view executor.RunView) fermata.Outcome {
-	waiting, ok := view.Outcome.(fermata.NeedsInput)
-	if !ok {
-		return view.Outcome
-	}
-	deadlines := make(map[string]time.Time)
-	for _, q := range view.Interrupts {
-		if !q.Deadline.IsZero() {
-			deadlines[q.ID] = q.Deadline
-		}
-	}
-	return withDeadlines(waiting, deadlines)
 }
 
 // MarshalJSON encodes the outcome, or the pending result.

@@ -7,6 +7,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/visibility"
 )
 
 // Requests and answers may be large. A page with much data ends before the requested size, and the
@@ -33,14 +34,14 @@ func (s *Server) answerPage(ctx context.Context, me authn.Principal, cursor stri
 			return nil, "", err
 		}
 		for _, answered := range part {
-			doc, visible, err := s.maySeeID(ctx, me, answered.Interrupt)
+			doc, visible, err := s.visibility.MaySeeID(ctx, me, answered.Interrupt)
 			if err != nil {
 				return nil, "", err
 			}
 			if !visible {
 				continue
 			}
-			if masks(me, doc) {
+			if visibility.Masks(me, doc) {
 				answered.Answer = doc.MaskAnswer(answered.Answer)
 			}
 			list = append(list, answered)

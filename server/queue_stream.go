@@ -201,7 +201,7 @@ func (q *queueStream) catchUp(ctx context.Context) error {
 
 // visible reports whether the client may see a request.
 func (q *queueStream) visible(ctx context.Context, request string) (bool, error) {
-	doc, visible, err := q.maySeeID(ctx, q.me, request)
+	doc, visible, err := q.visibility.MaySeeID(ctx, q.me, request)
 	if err != nil || doc != nil {
 		return visible, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
@@ -18,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/server/internal/visibility"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -66,7 +66,7 @@ func (s *Server) activityOf(doc desk.Request, me authn.Principal) *api.Activity 
 func addActivity(activity *api.Activity, doc desk.Request) {
 	note := func(n desk.Note) api.Note { return api.Note{Stamp: api.Stamp{By: n.By, At: n.At}, Text: n.Text} }
 	for _, v := range doc.Votes {
-		activity.Votes = append(activity.Votes, api.Vote{Stamp: api.Stamp{By: v.By, At: v.At}, Verb: string(v.Verb), Reason: v.Reason, Conditions: conditionsOf(v.Conditions)})
+		activity.Votes = append(activity.Votes, api.Vote{Stamp: api.Stamp{By: v.By, At: v.At}, Verb: string(v.Verb), Reason: v.Reason, Conditions: visibility.Conditions(v.Conditions)})
 	}
 	for _, c := range doc.Comments {
 		activity.Comments = append(activity.Comments, note(c))
@@ -89,22 +89,14 @@ func addActivity(activity *api.Activity, doc desk.Request) {
 	}
 }
 
-// conditionsOf returns the conditions of an approval, or nil if there are none.
-func conditionsOf(c fermata.Conditions) *fermata.Conditions {
-	if c.IsZero() {
-		return nil
-	}
-	return &c
-}
-
 // shownRequest returns a request with its activity, as the caller may see it.
 func (s *Server) shownRequest(ctx context.Context, q executor.RequestView) api.Request {
-	return masked(endpoint.Principal(ctx), q, s.withActivity(ctx, q))
+	return visibility.Masked(endpoint.Principal(ctx), q, s.withActivity(ctx, q))
 }
 
 // withActivity adds the activity of a request, if the desk knows the request. Nothing is masked.
 func (s *Server) withActivity(ctx context.Context, q executor.RequestView) api.Request {
-	r := s.requestOf(q)
+	r := s.visibility.Request(q)
 	if q.Request == nil {
 		return r
 	}

@@ -114,7 +114,7 @@ func (s *Server) eachVisible(ctx context.Context, me authn.Principal, filter sto
 				return true, nil
 			}
 			bytes += len(q.Data) + len(q.AnswerSchema) + len(q.Answer)
-			if visible, err := s.maySee(me, q.Request); err != nil {
+			if visible, err := s.visibility.MaySee(me, q.Request); err != nil {
 				return false, err
 			} else if visible {
 				yield(q)

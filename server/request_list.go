@@ -272,7 +272,7 @@ func (l *requestList) shown(q executor.RequestView) (r api.Request, ok bool, err
 	if l.state != "" && string(q.State) != l.state || l.kind != "" && q.Kind != l.kind {
 		return r, false, nil
 	}
-	if ok, err = l.maySee(l.me, q.Request); !ok || err != nil {
+	if ok, err = l.visibility.MaySee(l.me, q.Request); !ok || err != nil {
 		return r, false, err
 	}
 	r = l.shownRequest(l.ctx, q)

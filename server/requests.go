@@ -18,73 +18,9 @@ import (
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/server/internal/visibility"
 	"github.com/fermata-go/fermata/store"
 )
-
-func (s *Server) requestOf(q executor.RequestView) api.Request {
-	r := api.Request{
-		ID: q.ID, StateKey: q.StateKey, GraphID: q.Provider + ":" + q.Graph, Address: q.Address, Kind: q.Kind, Data: q.Data, Shown: q.ShownDigest,
-		AnswerSchema: q.AnswerSchema, State: string(q.State), CreatedAt: q.Created, Unreadable: q.Unreadable,
-	}
-	if !q.Deadline.IsZero() {
-		r.Deadline = &q.Deadline
-	}
-	if q.Request != nil {
-		subject := q.Request.Subject
-		r.Supersedes, r.Changed, r.Refused = subject.Supersedes, subject.Changed, subject.Refused
-	}
-	switch q.State {
-	case store.InterruptPending:
-		r.Next = s.nextNodes(q)
-	case store.InterruptDecided:
-		r.Decision = &api.Decision{Verdict: verdictOf(q), Answer: q.Answer, By: q.DecidedBy, Via: q.DecidedVia, Source: string(q.Source), At: q.DecidedAt, ApprovedDigest: q.ApprovedDigest}
-		decidedByClock(r.Decision, q)
-		if q.Request != nil && q.Request.Decision != nil {
-			r.Decision.Conditions = conditionsOf(q.Request.Decision.Conditions)
-		}
-	}
-	return r
-}
-
-// verdictOf returns the verdict of a decided request. The store has one verdict for rejections and
-// for returns; the answer tells them apart.
-func verdictOf(q executor.RequestView) string {
-	var answer struct {
-		Verb fermata.Verb `json:"verb"`
-	}
-	if q.Verdict == store.VerdictReject && json.Unmarshal(q.Answer, &answer) == nil && answer.Verb == fermata.VerbReturn {
-		return string(fermata.VerbReturn)
-	}
-	return string(q.Verdict)
-}
-
-// decidedByClock shows what a rule decided at the deadline: a rejection, or the default answer. The
-// store says only that the request expired.
-func decidedByClock(d *api.Decision, q executor.RequestView) {
-	if q.Verdict != store.VerdictExpire || q.Request == nil || q.Request.Decision == nil {
-		return
-	}
-	switch final := q.Request.Decision; final.Outcome {
-	case desk.OutcomeRejected:
-		d.Verdict = string(store.VerdictReject)
-		d.Answer, _ = json.Marshal(fermata.Decision{Verb: fermata.VerbReject, Reason: final.Reason, By: desk.ClockName, At: final.At}) // strings and a time
-	case desk.OutcomeAnswered:
-		d.Verdict, d.Answer = string(store.VerdictAnswer), final.Value
-	}
-}
-
-// nextNodes returns where the run can continue after the answer, if this program knows its graph.
-func (s *Server) nextNodes(q executor.RequestView) [][]string {
-	g, err := s.config.Executor.Graph(q.Provider + ":" + q.Graph)
-	if err != nil || g.Drawing == nil {
-		return nil
-	}
-	at, err := fermata.ParseAddress(q.Address)
-	if err != nil {
-		return nil
-	}
-	return g.Drawing.Next(at)
-}
 
 type requestInput struct {
 	ID string `path:"id" maxLength:"512"`
@@ -97,9 +33,6 @@ type decisionInput struct {
 	Prefer string `header:"Prefer" doc:"As for chat."`
 	Body   api.Decide
 }
-
-// externalGraph is the graph of requests from external agents: the provider external.
-const externalGraph = "external:request"
 
 type createRequestInput struct {
 	Prefer         string `header:"Prefer" doc:"As for chat."`
@@ -167,7 +100,7 @@ func (s *Server) decide(ctx context.Context, in *decisionInput) (*outcomeOutput,
 	if err == nil && wait < 0 {
 		var q executor.RequestView
 		if q, err = s.config.Executor.GetRequest(ctx, me.Account, in.ID); err == nil {
-			return acceptedOutput(runIDOf(outcome), q.StateKey), nil
+			return acceptedOutput(visibility.RunID(outcome), q.StateKey), nil
 		}
 	}
 	return s.toOutput(ctx, outcome, err)
@@ -179,7 +112,7 @@ func (s *Server) createRequest(ctx context.Context, in *createRequestInput) (*ou
 	if err != nil {
 		return nil, err
 	}
-	request := executor.RunRequest{Account: me.Account, StateKey: in.Body.StateKey, Graph: externalGraph, Actor: me.ID, Kind: me.ActorKind(), Via: me.Auth.Via(), Auth: me.Auth.Strength, Wait: wait}
+	request := executor.RunRequest{Account: me.Account, StateKey: in.Body.StateKey, Graph: visibility.ExternalGraph, Actor: me.ID, Kind: me.ActorKind(), Via: me.Auth.Via(), Auth: me.Auth.Strength, Wait: wait}
 	if err := checkStateKey(request.StateKey); err != nil {
 		return nil, err
 	}

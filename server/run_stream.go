@@ -163,7 +163,7 @@ func (t *runStream) maySeeEvent(ctx context.Context, event store.Event) (bool, e
 	if event.Interrupt == "" || t.me.Has() {
 		return true, nil
 	}
-	_, visible, err := t.maySeeID(ctx, t.me, event.Interrupt)
+	_, visible, err := t.visibility.MaySeeID(ctx, t.me, event.Interrupt)
 	return visible, err
 }
 
@@ -176,11 +176,11 @@ func (t *runStream) currentOutcome(ctx context.Context) (fermata.Outcome, error)
 		if err != nil {
 			return nil, err
 		}
-		return t.shownOutcome(ctx, t.me, outcome)
+		return t.visibility.Outcome(ctx, t.me, outcome)
 	case err != nil:
 		return nil, err
 	}
-	_, outcome, err := t.shownRun(t.me, view)
+	_, outcome, err := t.visibility.Run(t.me, view)
 	return outcome, err
 }
 
@@ -198,7 +198,7 @@ func (t *runStream) finish(ctx context.Context, end chatResult) error {
 		}
 		return t.out.Event("", api.EventOutcome, Outcome{Pending: pendingOf(*pending)})
 	}
-	outcome, err := t.shownOutcome(ctx, t.me, end.outcome)
+	outcome, err := t.visibility.Outcome(ctx, t.me, end.outcome)
 	if err = errors.Join(end.err, err); err != nil {
 		p := problems.Of(err)
 		t.logProblem(p, "stream")

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/server/internal/visibility"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -181,7 +182,7 @@ func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
 		return nil, problems.Of(err)
 	}
 	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []api.Request{}, Problem: runProblemOf(endpoint.Principal(ctx), view)}}
-	shown, outcome, err := s.shownRun(endpoint.Principal(ctx), view)
+	shown, outcome, err := s.visibility.Run(endpoint.Principal(ctx), view)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -192,7 +193,7 @@ func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
 		}
 	}
 	for _, q := range shown {
-		out.Body.Requests = append(out.Body.Requests, masked(endpoint.Principal(ctx), q, s.requestOf(q)))
+		out.Body.Requests = append(out.Body.Requests, visibility.Masked(endpoint.Principal(ctx), q, s.visibility.Request(q)))
 	}
 	if len(shown) < len(view.Interrupts) { // the receipt is about a request that the caller may not see
 		return out, nil

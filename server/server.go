@@ -45,6 +45,7 @@ import (
 	"github.com/fermata-go/fermata/server/internal/presence"
 	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/stream"
+	"github.com/fermata-go/fermata/server/internal/visibility"
 )
 
 // Config configures a server.
@@ -72,16 +73,17 @@ type Config struct {
 
 // Server is an http.Handler.
 type Server struct {
-	config   Config
-	api      huma.API
-	handler  http.Handler
-	metrics  *metrics
-	limits   *admission.Limiter
-	quotas   admission.QuotaCache
-	presence presence.Tracker
-	counts   requestCounts
-	sessions *authn.Sessions // nil: no sessions
-	routes   []string
+	config     Config
+	api        huma.API
+	handler    http.Handler
+	metrics    *metrics
+	limits     *admission.Limiter
+	quotas     admission.QuotaCache
+	visibility visibility.Checker
+	presence   presence.Tracker
+	counts     requestCounts
+	sessions   *authn.Sessions // nil: no sessions
+	routes     []string
 	// heavyReads limits full-history reads: reconciliation, reports and policy replay.
 	heavyReads admission.HeavyReadLimiter
 	idleConns  admission.IdleConnLimiter
@@ -106,7 +108,7 @@ func New(config Config) (*Server, error) {
 	config.Log = cmp.Or(config.Log, slog.Default())
 	config.Version = cmp.Or(config.Version, "dev")
 	config.Limits = config.Limits.withDefaults()
-	s := &Server{config: config, limits: admission.NewLimiter(config.Limits.limiter(), (&admission.StoreProbe{Check: config.Executor.Ready}).OK)}
+	s := &Server{config: config, visibility: visibility.Checker{Executor: config.Executor}, limits: admission.NewLimiter(config.Limits.limiter(), (&admission.StoreProbe{Check: config.Executor.Ready}).OK)}
 	s.streams = stream.Opener{
 		WriteTimeout: config.Limits.WriteTimeout, Heartbeat: config.Limits.Heartbeat, Recheck: config.Limits.AuthRecheck, Authorized: s.stillAuthorized,
 	}

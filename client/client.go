@@ -199,6 +199,8 @@ type RunView struct {
 	Requests []api.Request
 	// Problem is why the run failed, is parked or is tried again; nil if there is none.
 	Problem *api.RunProblem
+	// Receipt says what an external agent did; nil if it sent none.
+	Receipt *api.Receipt
 }
 
 // Run returns a run.
@@ -208,11 +210,12 @@ func (c *Client) Run(ctx context.Context, stateKey string) (RunView, error) {
 		Outcome  json.RawMessage
 		Requests []api.Request
 		Problem  *api.RunProblem
+		Receipt  *api.Receipt
 	}
 	if err := c.call(ctx, request{path: "/runs/" + url.PathEscape(stateKey)}, &answer); err != nil {
 		return RunView{}, err
 	}
-	view := RunView{Run: answer.Run, Requests: answer.Requests, Problem: answer.Problem}
+	view := RunView{Run: answer.Run, Requests: answer.Requests, Problem: answer.Problem, Receipt: answer.Receipt}
 	var err error
 	if answer.Outcome != nil {
 		view.Outcome, err = fermata.UnmarshalOutcome(answer.Outcome)

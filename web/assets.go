@@ -100,6 +100,8 @@ func (a *assets) add(name string, text []byte) error {
 		kind = "text/javascript; charset=utf-8"
 	case ".css":
 		kind = "text/css; charset=utf-8"
+	case ".png":
+		kind = "image/png"
 	}
 	a.files[name] = asset{kind: kind, plain: text, gzip: packed.Bytes()}
 	return nil
@@ -135,11 +137,17 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // manifest describes the pages as an installable application.
 func (s *Site) manifest(w http.ResponseWriter, _ *http.Request) {
-	icon, _ := s.assets.url("icon.svg")
+	icon := func(name, sizes, kind, purpose string) map[string]string {
+		path, _ := s.assets.url(name) // a test checks the files
+		return map[string]string{"src": path, "sizes": sizes, "type": kind, "purpose": purpose}
+	}
 	text, err := json.Marshal(map[string]any{
-		"name": s.texts.text("app.name"), "short_name": s.texts.text("app.name"), "description": s.texts.text("app.about"), "start_url": "/inbox", "scope": "/",
+		"id": "/inbox", "name": s.texts.text("app.name"), "short_name": s.texts.text("app.name"), "description": s.texts.text("app.about"), "start_url": "/inbox", "scope": "/",
 		"display": "standalone", "background_color": "#f9fafc", "theme_color": "#2f5bd7",
-		"icons": []map[string]string{{"src": icon, "sizes": "any", "type": "image/svg+xml", "purpose": "any"}},
+		"icons": []map[string]string{
+			icon("icon.svg", "any", "image/svg+xml", "any"), icon("icon-192.png", "192x192", "image/png", "any"), icon("icon-512.png", "512x512", "image/png", "any"),
+			icon("icon-maskable-512.png", "512x512", "image/png", "maskable"),
+		},
 	})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/fermata-go/fermata/api"
@@ -236,12 +235,7 @@ func (d *inboxData) tabs(v *visit, counts api.RequestCounts) (tabs []inboxTab) {
 	of := map[string]api.BoundedCount{tabMine: counts.Mine, tabGroups: counts.Groups, tabAll: counts.Open, tabSnoozed: counts.Snoozed, tabDone: counts.Decided}
 	for _, name := range inboxTabs {
 		t := inboxTab{Name: name, Title: v.t("inbox.tab." + name), Current: name == d.Tab, Href: "/inbox?tab=" + name}
-		if n := of[name]; n.Count > 0 {
-			t.Count = strconv.Itoa(n.Count)
-			if n.More {
-				t.Count += "+"
-			}
-		}
+		t.Count = countText(of[name])
 		tabs = append(tabs, t)
 	}
 	return tabs

@@ -9,6 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/web"
+	"github.com/fermata-go/fermata/web/internal/webtest"
 )
 
 func TestInbox_ListsAndSelects(t *testing.T) {
@@ -27,6 +31,24 @@ func TestInbox_ListsAndSelects(t *testing.T) {
 	if got := b.Get("/inbox"); strings.Contains(got.Body, `data-id="`+a+`"`) {
 		t.Error("a decided request is still in the queue")
 	}
+}
+
+// A count that is not complete says so, in the tabs and in the navigation.
+func TestInbox_CountsBeyondTheirBoundSaySo(t *testing.T) {
+	s := open(t, func(c *webtest.Config) {
+		c.Site = func(handler http.Handler) (http.Handler, error) {
+			return web.New(web.Config{API: webtest.WithAnswer(handler, "/api/v1/requests/counts", api.RequestCounts{
+				Mine: api.BoundedCount{Count: 200, More: true}, Groups: api.BoundedCount{More: true}, Open: api.BoundedCount{Count: 7},
+			})})
+		}
+	})
+	b := s.SignIn("ann")
+	got := b.Get("/inbox")
+	want(t, got, http.StatusOK, `For me <span class="num">200&#43;</span>`, `My groups <span class="num">0&#43;</span>`, `All open <span class="num">7</span>`)
+	if strings.Contains(got.Body, `Snoozed <span`) {
+		t.Error("a list without requests has a count")
+	}
+	want(t, b.Get("/inbox/count"), http.StatusOK, `{"count":200,"text":"200+"}`)
 }
 
 func TestInbox_Search(t *testing.T) {

@@ -19,6 +19,7 @@ var routes = []route{
 	// inbox.go, request.go and their actions
 	{"GET /inbox", (*Site).inbox},
 	{"GET /inbox/rows/{id}", (*Site).inboxRow},
+	{"GET /inbox/count", (*Site).inboxCount},
 	{"GET /inbox/views", (*Site).savedViews},
 	{"POST /inbox/views", (*Site).saveView},
 	{"POST /inbox/views/{id}", (*Site).saveView},

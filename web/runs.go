@@ -88,7 +88,16 @@ func (s *Site) run(v *visit) (response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return page{Name: "run", Title: data.StateKey, Nav: "/runs", Data: data}, nil
+	if v.URL.Query().Has("fragment") {
+		return fragment{Name: "run", Part: "run", Data: data}, nil
+	}
+	return page{Name: "run", Title: data.StateKey, Nav: "/runs", Scripts: []string{"run.js"}, Data: data}, nil
+}
+
+// runEvents are the events that the page of a run shows, with the states of steps.
+var runEvents = []string{
+	"created", "asked", "decided", "expired", "withdrawn", "effect_begun", "effect_ended", "waiting", "parked", "completed", "failed", "cancelled", "superseded",
+	"step_started", "step_finished", "step_waits", "step_failed",
 }
 
 func (s *Site) loadRun(v *visit) (data runData, err error) {

@@ -1,8 +1,10 @@
 package web_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"image/png"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -170,5 +172,52 @@ func TestStatic_IsCompressedAndImmutable(t *testing.T) {
 	site.ServeHTTP(w, httptest.NewRequest(http.MethodGet, site.StaticPath("app.js")+"x", nil))
 	if w.Code != http.StatusNotFound {
 		t.Errorf("unknown file: %d", w.Code)
+	}
+}
+
+// Browsers install the pages with the icons of the manifest.
+func TestManifest_IconsExistWithTheirSizes(t *testing.T) {
+	site, err := web.New(web.Config{API: failing{http.StatusNotFound}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		site.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != http.StatusOK {
+			t.Fatalf("%s: %d", path, w.Code)
+		}
+		return w
+	}
+	var manifest struct {
+		Name    string
+		Start   string `json:"start_url"`
+		Display string
+		Icons   []struct{ Src, Sizes, Type, Purpose string }
+	}
+	if err := json.Unmarshal(get("/manifest.webmanifest").Body.Bytes(), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if manifest.Name == "" || manifest.Start != "/inbox" || manifest.Display != "standalone" {
+		t.Errorf("%+v", manifest)
+	}
+	purposes := make(map[string]bool)
+	for _, icon := range manifest.Icons {
+		w := get(icon.Src)
+		if kind := w.Header().Get("Content-Type"); kind != icon.Type {
+			t.Errorf("%s: %s, want %s", icon.Src, kind, icon.Type)
+		}
+		if icon.Type == "image/png" {
+			c, err := png.DecodeConfig(w.Body)
+			if got := fmt.Sprintf("%dx%d", c.Width, c.Height); err != nil || got != icon.Sizes {
+				t.Errorf("%s: %s, want %s (%v)", icon.Src, got, icon.Sizes, err)
+			}
+		}
+		purposes[icon.Purpose+" "+icon.Sizes] = true
+	}
+	for _, needed := range []string{"any 192x192", "any 512x512", "maskable 512x512"} {
+		if !purposes[needed] {
+			t.Errorf("no icon %s", needed)
+		}
 	}
 }

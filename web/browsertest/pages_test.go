@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -209,4 +210,42 @@ func TestInbox_TwoPeopleAtOnce(t *testing.T) {
 	bob.open("/requests/" + id + "/respond")
 	bob.do(chromedp.Click(`input[name="s/action"]`), chromedp.Click("form.action .btn.primary"))
 	ann.waitText("Changed since you opened it")
+}
+
+// The page of a run shows what happens without a reload, and where the run ended.
+func TestRun_ShowsWhatHappens(t *testing.T) {
+	s := openServer(t)
+	id := ask(t, s, "inproc:test-refund", "refund-17", `{"order":17,"payment":1,"amount":"120.00"}`)
+	b := openTab(t, s, "ann", desk)
+	b.open("/runs/refund-17")
+	b.waitText("Asked a person")
+	if got := eval[string](b, `document.querySelector("[data-part=requests]").innerText`); strings.Contains(got, "approved") {
+		t.Errorf("already decided: %s", got)
+	}
+	bob := openTab(t, s, "bob", phone)
+	bob.open("/requests/" + id + "/approve")
+	bob.do(chromedp.Click(send))
+	b.waitText("Action ended")
+	b.waitText("approved by bob")
+	b.waitText("Nothing is open.")
+	b.check("ended")
+	if n := eval[int](b, `[...document.querySelectorAll("[data-events] li")].filter((li) => li.innerText.includes("Completed")).length`); n != 1 {
+		t.Errorf("the end is shown %d times\n%s", n, b.text())
+	}
+}
+
+// The navigation has the number of requests that wait for the person, on any page.
+func TestNavigation_CountsOpenRequests(t *testing.T) {
+	s := openServer(t)
+	ask(t, s, "inproc:content-review", "article-tea", `{"topic":"tea"}`)
+	b := openTab(t, s, "ann", desk)
+	waitCount := func(want string) {
+		t.Helper()
+		eval[bool](b, `new Promise((done) => { const timer = setInterval(() => { if (document.getElementById("nav-inbox").textContent === "`+want+`") { clearInterval(timer); done(true); } }, 20); })`)
+	}
+	b.open("/runs")
+	waitCount("1")
+	b.open("/inbox")
+	ask(t, s, "inproc:content-review", "article-cocoa", `{"topic":"cocoa"}`)
+	waitCount("2")
 }

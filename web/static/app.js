@@ -75,6 +75,30 @@ function keys(e) {
   if (target) { e.preventDefault(); target.click(); }
 }
 
+let counting = 0;
+
+/** Shows how many requests wait for this person: in the navigation and on the installed icon. */
+export function refreshCount() {
+  const place = document.getElementById("nav-inbox");
+  if (!place || counting) return;
+  counting = setTimeout(async () => {
+    try {
+      const answer = await fetch("/inbox/count", { headers: { Accept: "application/json" } });
+      if (answer.ok) showCount(place, await answer.json());
+    } catch {
+      // the next change asks again
+    } finally {
+      counting = 0;
+    }
+  }, 300);
+}
+
+function showCount(place, { count, text }) {
+  place.textContent = text;
+  if (count > 0) navigator.setAppBadge?.(count).catch(() => {});
+  else navigator.clearAppBadge?.().catch(() => {});
+}
+
 /** Removes messages about what was done after a while. */
 function fadeToasts() {
   for (const el of document.querySelectorAll(".toast")) setTimeout(() => el.remove(), 6000);
@@ -85,4 +109,6 @@ upgradeCommands();
 fadeToasts();
 refreshTimes();
 setInterval(refreshTimes, 15000);
+refreshCount();
+setInterval(() => { if (document.visibilityState === "visible") refreshCount(); }, 60000);
 document.addEventListener("keydown", keys);

@@ -4,16 +4,7 @@ import { isTyping } from "./app.js";
 class InboxElement extends HTMLElement {
   connectedCallback() {
     document.addEventListener("keydown", this);
-    this.badge();
     this.querySelector(".row.selected")?.scrollIntoView({ block: "nearest" });
-  }
-
-  /** Shows the number of open requests in the navigation and on the icon of the installed page. */
-  badge() {
-    const count = this.querySelectorAll(".row:not(.closed)").length;
-    const nav = document.getElementById("nav-inbox");
-    if (nav && this.querySelector(".rows[data-live]")) nav.textContent = count || "";
-    navigator.setAppBadge?.(count).catch(() => {});
   }
 
   disconnectedCallback() { document.removeEventListener("keydown", this); }

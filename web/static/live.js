@@ -1,6 +1,6 @@
 // Live updates: one event stream of the requests that the person may see. Events carry ids; the
 // content comes from the server as the same fragments as in the page.
-import { announce } from "./app.js";
+import { announce, refreshCount } from "./app.js";
 import { putHTML } from "./request.js";
 
 const closing = new Set(["decided", "expired", "withdrawn"]);
@@ -70,6 +70,7 @@ function start() {
     const type = pending.has(event.request) && !closing.has(event.type) ? "opened" : event.type;
     pending.set(event.request, setTimeout(() => {
       pending.delete(event.request);
+      refreshCount();
       if (open()?.dataset.id === event.request) updateRequest(open()).catch(() => {});
       if (list) updateRow(list, event.request, type).catch(() => {});
     }, 100));

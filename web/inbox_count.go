@@ -1,0 +1,32 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/fermata-go/fermata/api"
+)
+
+// countText returns a count as people read it: "" for none, "1000+" if not all requests were counted.
+func countText(n api.BoundedCount) string {
+	switch {
+	case n.More:
+		return strconv.Itoa(n.Count) + "+"
+	case n.Count == 0:
+		return ""
+	}
+	return strconv.Itoa(n.Count)
+}
+
+// inboxCount tells scripts how many requests wait for the person: for the navigation and the badge
+// of the installed page.
+func (s *Site) inboxCount(v *visit) (response, error) {
+	counts, err := v.api.RequestCounts(v.ctx())
+	if err != nil {
+		return nil, err
+	}
+	return jsonAnswer{Status: http.StatusOK, Body: struct {
+		Count int    `json:"count"`
+		Text  string `json:"text"`
+	}{counts.Mine.Count, countText(counts.Mine)}}, nil
+}

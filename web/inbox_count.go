@@ -7,7 +7,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// countText returns a count as people read it: "" for none, "1000+" if not all requests were counted.
+// countText returns a count as people read it: "" for none, "1000+" if not all requests were
+// counted.
 func countText(n api.BoundedCount) string {
 	switch {
 	case n.More:

@@ -15,7 +15,7 @@ import (
 
 // channels are all channels, by their kind.
 var channels = map[string]channeltest.Open{
-	"slack": openSlack, "email": openEmail, "pagerduty": openPagerDuty, "alertmanager": openAlertmanager, "teams": openTeams, "notify": openNotify,
+	"slack": openSlack, "email": openEmail, "pagerduty": openPagerDuty, "alertmanager": openAlertmanager, "teams": openTeams, "notify": openNotify, "webpush": openWebPush,
 }
 
 func TestChannels_PassTheSuite(t *testing.T) {

@@ -96,6 +96,7 @@ var layers = []layer{
 	{"dialog/runs", may(".", "dialog", "executor", "graph", "provider/inproc", "store", "internal/..."), "connects conversations to an executor, so that package dialog depends on no engine"},
 
 	{"channel/slack/slackfake", may(), "a Slack workspace for tests and the demo; it shares no code with the channel that it tests"},
+	{"channel/webpush/pushfake", may(), "a push service for tests; it shares no code with the channel that it tests"},
 	{"channel/channeltest", may(".", "channel", "desk", "executor", "provider/inproc", "store", "internal/..."), "the suite uses a channel only through the port, in front of a real executor"},
 	{"channel/...", may(".", "api", "client", "channel", "channel/...", "desk", "internal/..."), "a channel renders cards and acts for people through the API, so it cannot bypass the API"},
 	{"web/internal/...", may("internal/..."), "rendering of untrusted text, independent of the API"},
@@ -165,6 +166,7 @@ var dependencies = []dependency{
 	{"app", "go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", "sends spans over OTLP"},
 	{"channel/slack", "github.com/slack-go/slack", "the wire types of Slack, verification of signatures and Socket Mode"},
 	{"channel/email", "github.com/wneessen/go-mail", "SMTP with TLS, and MIME messages"},
+	{"channel/webpush/pushfake", "github.com/golang-jwt/jwt/v5", "verifies tokens as a push service does, independently of the channel"},
 	{"oncall", "github.com/arran4/golang-ical", "iCalendar files"},
 	{"oncall", "github.com/teambition/rrule-go", "repeated events of calendars"},
 	{"channel/slack/slackfake", "github.com/gorilla/websocket", "the server side of Socket Mode; the client side in slack-go uses it too"},

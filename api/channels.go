@@ -47,6 +47,7 @@ type LinkOffer struct {
 // ChannelHealth counts the deliveries of a channel.
 type ChannelHealth struct {
 	Channel      string     `json:"channel"`
+	Configured   bool       `json:"configured" doc:"Whether the server that answers has this channel."`
 	Queued       int        `json:"queued"`
 	Sent         int        `json:"sent"`
 	Failed       int        `json:"failed" doc:"Failed ones are tried again."`

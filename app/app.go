@@ -86,14 +86,15 @@ type commands struct {
 	Answer  answerCommand  `cmd:"" group:"people" help:"Answer a request with JSON."`
 	requestCommands
 
-	Config  configCommands `cmd:"" group:"operators" help:"Print and check the server configuration."`
-	Check   checkCommand   `cmd:"" group:"operators" help:"List open runs that this build could not resume. Use it before a deploy."`
-	Migrate migrateCommand `cmd:"" group:"operators" help:"Migrate the schema of the store."`
-	Keys    keysCommands   `cmd:"" group:"operators" help:"Manage API keys."`
-	Invite  inviteCommand  `cmd:"" group:"operators" help:"Print a link with which a person sets a password and signs in."`
-	Key     keyCommands    `cmd:"" group:"operators" help:"Manage the encryption key of the store."`
-	Slack   slackCommands  `cmd:"" group:"operators" help:"Check the Slack app."`
-	Store   storeCommands  `cmd:"" group:"operators" help:"Show size, vacuum, export, erase and retry on the store."`
+	Config   configCommands   `cmd:"" group:"operators" help:"Print and check the server configuration."`
+	Check    checkCommand     `cmd:"" group:"operators" help:"List open runs that this build could not resume. Use it before a deploy."`
+	Migrate  migrateCommand   `cmd:"" group:"operators" help:"Migrate the schema of the store."`
+	Keys     keysCommands     `cmd:"" group:"operators" help:"Manage API keys."`
+	Invite   inviteCommand    `cmd:"" group:"operators" help:"Print a link with which a person sets a password and signs in."`
+	Key      keyCommands      `cmd:"" group:"operators" help:"Manage the encryption key of the store."`
+	Channels channelsCommands `cmd:"" group:"operators" help:"List channels and send test messages."`
+	Slack    slackCommands    `cmd:"" group:"operators" help:"Check the Slack app."`
+	Store    storeCommands    `cmd:"" group:"operators" help:"Show size, vacuum, export, erase and retry on the store."`
 
 	Audit auditCommands `cmd:"" group:"operators" help:"Verify, sign, prove, export and reconcile the audit log."`
 

@@ -11,9 +11,8 @@ import (
 )
 
 type deliveriesCommands struct {
-	List   deliveriesList   `cmd:"" default:"withargs" help:"List deliveries."`
-	Again  deliveriesAgain  `cmd:"" name:"send-again" help:"Send a delivery again now."`
-	Health deliveriesHealth `cmd:"" help:"Count the deliveries of each channel."`
+	List  deliveriesList  `cmd:"" default:"withargs" help:"List deliveries."`
+	Again deliveriesAgain `cmd:"" name:"send-again" help:"Send a delivery again now."`
 }
 
 type deliveriesList struct {
@@ -84,30 +83,4 @@ func (c *deliveriesAgain) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	return p.print(d, func(w io.Writer) { printDelivery(w, d) })
-}
-
-type deliveriesHealth struct{ remote }
-
-// Run prints counts by channel.
-func (c *deliveriesHealth) Run(ctx context.Context, p *program) error {
-	to, err := c.client()
-	if err != nil {
-		return err
-	}
-	list, err := to.DeliveryHealth(ctx)
-	if err != nil {
-		return err
-	}
-	return p.print(list, func(w io.Writer) {
-		if len(list) == 0 {
-			fmt.Fprintln(w, "no deliveries")
-		}
-		for _, h := range list {
-			fmt.Fprintf(w, "%s\t%d sent, %d queued, %d failed, %d given up", oneLine(h.Channel), h.Sent, h.Queued, h.Failed, h.Dead)
-			if h.LastFailedAt != nil {
-				fmt.Fprintf(w, ", last failure %s (%s)", h.LastFailedAt.Format(time.RFC3339), oneLine(h.Code))
-			}
-			fmt.Fprintln(w)
-		}
-	})
 }

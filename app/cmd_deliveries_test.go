@@ -66,7 +66,7 @@ func TestDeliveries_ListHealthAndSendAgain(t *testing.T) {
 		{[]string{"deliveries"}, exitOK, "room:ops  notify  " + list[0].Request + "  dead (room_closed)"},
 		{[]string{"deliveries", "--request", list[0].Request, "--limit", "1"}, exitOK, "room:ops"},
 		{[]string{"deliveries", "--channel", "slack"}, exitOK, "no deliveries"},
-		{[]string{"deliveries", "health"}, exitOK, "room  0 sent, 0 queued, 0 failed, 1 given up, last failure "},
+		{[]string{"channels"}, exitOK, "room  failing (room_closed)  0 sent, 0 queued, 0 failed, 1 given up  last failure "},
 		{[]string{"deliveries", "send-again", list[0].ID}, exitOK, "  queued"},
 		{[]string{"deliveries", "send-again", "none"}, exitNotFound, "not_found"},
 		{[]string{"deliveries", "--state", "lost"}, exitUsage, "--state"},

@@ -49,7 +49,7 @@ var exitCodes = []struct {
 	{exitConflict, "Conflict: already decided, expired, ended, changed since it was shown, or an id or key in use."},
 	{exitPending, "Recorded and in progress, or --timeout elapsed. Repeating the call is safe."},
 	{exitUnavailable, "The server or the store is unreachable or at its limit. Repeating the call is safe."},
-	{exitFindings, "Action required: check found runs, migrate --dry-run found migrations, audit or slack doctor has findings."},
+	{exitFindings, "Action required: check found runs, migrate --dry-run found migrations, audit or slack doctor has findings, or a test message cannot be sent."},
 	{exitRunFailed, "The command succeeded, but the run failed, was refused or was cancelled."},
 	{exitInterrupted, "Interrupted (Ctrl-C)."},
 }

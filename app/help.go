@@ -73,6 +73,26 @@ Examples:
   fermata serve --store postgres://fermata@db/fermata --key-file fermata.key --addr :8080
   FERMATA_LISTEN_ADDR=:8080 FERMATA_LOG_FORMAT=json fermata serve`,
 
+	"channels list": `It lists the channels of the server and those of earlier deliveries, with the last delivery. It needs the role approver, auditor or admin.
+
+Examples:
+
+  fermata channels list
+  fermata channels list --json`,
+
+	"channels test": `It reads the configuration file of the server and sends a message that says that it is a test. A page is sent with severity info and resolved at once. A webhook is tested by the server (FERMATA_URL, FERMATA_TOKEN).
+
+In Slack the message has a button. The command waits for the click, which the running server receives, stores and answers like the click of a decision. The exit code is 8 if the message cannot be sent, and 6 if there was no click within --timeout.
+
+Examples:
+
+  fermata channels test slack:#ops --config fermata.yaml
+  fermata channels test slack:U0ANN --config fermata.yaml --timeout 10m
+  fermata channels test email:ann@example.com --config fermata.yaml
+  fermata channels test pagerduty:db --config fermata.yaml
+  fermata channels test teams:ops --config fermata.yaml --json
+  fermata channels test webhook:wh_4f1c`,
+
 	"slack doctor": `It checks the tokens and their scopes, that the channels exist and are private, their other readers, and that the endpoint of the server accepts requests that Slack signed and rejects others. It posts nothing. The exit code is 8 if something does not work.
 
 Examples:

@@ -105,10 +105,6 @@ Example:
 
   fermata deliveries send-again 'int_4f1c/1#slack:C0EMEA'`,
 
-	"deliveries health": `Example:
-
-  fermata deliveries health --json`,
-
 	"grants list": `Example:
 
   fermata grants list`,

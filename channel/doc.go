@@ -17,6 +17,7 @@
 //     it is acknowledged, and processed later by Receive.
 //   - [Runner]: it has work of its own, such as a WebSocket connection.
 //   - [Handler]: it serves HTTP requests.
+//   - [Tester]: it can send a test message.
 //   - [AddressChecker]: it can tell whether an address in a route is possible.
 //
 // A channel never trusts a name in a message. It asks [Desk.Client] for a client that acts as the

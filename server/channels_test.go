@@ -156,7 +156,7 @@ func TestDeliveryHealth_CountsByChannel(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		health := decode[api.Page[api.ChannelHealth]](t, s.call("auditor@acme", "GET", "/api/v1/deliveries/health", "")).Items
 		if len(health) == 1 && health[0].Dead == 1 {
-			if h := health[0]; h.Channel != "chat" || h.Code != "channel_not_found" || h.LastFailedAt == nil || h.Sent+h.Failed+h.Queued != 0 {
+			if h := health[0]; h.Channel != "chat" || !h.Configured || h.Code != "channel_not_found" || h.LastFailedAt == nil || h.Sent+h.Failed+h.Queued != 0 {
 				t.Errorf("%+v", h)
 			}
 			break
@@ -165,7 +165,7 @@ func TestDeliveryHealth_CountsByChannel(t *testing.T) {
 			t.Fatalf("%+v", health)
 		}
 	}
-	if other := decode[api.Page[api.ChannelHealth]](t, s.call("auditor@other", "GET", "/api/v1/deliveries/health", "")); len(other.Items) > 0 {
+	if other := decode[api.Page[api.ChannelHealth]](t, s.call("auditor@other", "GET", "/api/v1/deliveries/health", "")); len(other.Items) != 1 || other.Items[0] != (api.ChannelHealth{Channel: "chat", Configured: true}) {
 		t.Errorf("I8: another account sees %+v", other.Items)
 	}
 }

@@ -106,7 +106,7 @@ func (s *Server) deliveryHealth(ctx context.Context, _ *struct{}) (*endpoint.Pag
 	page := &endpoint.Page[api.ChannelHealth]{Body: api.Page[api.ChannelHealth]{Items: make([]api.ChannelHealth, 0, len(list))}}
 	for _, h := range list {
 		page.Body.Items = append(page.Body.Items, api.ChannelHealth{
-			Channel: h.Channel, Queued: h.Queued, Sent: h.Sent, Failed: h.Failed, Dead: h.Dead, Code: h.Code,
+			Channel: h.Channel, Configured: h.Configured, Queued: h.Queued, Sent: h.Sent, Failed: h.Failed, Dead: h.Dead, Code: h.Code,
 			LastSentAt: endpoint.TimeOrNil(h.LastSent), LastFailedAt: endpoint.TimeOrNil(h.LastFailed), NextAt: endpoint.TimeOrNil(h.Next),
 		})
 	}

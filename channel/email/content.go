@@ -53,6 +53,8 @@ func newContent(m channel.Message, page, base string) content {
 	prefix := "Decision needed: "
 	c.Heading = "Your decision is needed"
 	switch {
+	case m.Kind == channel.NoticeTest:
+		prefix, c.Heading = "", "This is a test"
 	case !m.Card.Open():
 		prefix, c.Heading = oneLine(m.Card.Outcome)+": ", "This request is closed"
 	case m.Kind == desk.NoticeRemind:

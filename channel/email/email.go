@@ -131,11 +131,26 @@ func (c *Channel) Send(ctx context.Context, m channel.Message) (string, error) {
 	return ref, c.deliver(ctx, message)
 }
 
+var _ channel.Tester = (*Channel)(nil)
+
+// Test sends a test message. It has no link that decides.
+func (c *Channel) Test(ctx context.Context, to string) (channel.TestResult, error) {
+	if err := c.CheckAddress(to); err != nil {
+		return channel.TestResult{}, err
+	}
+	m := channel.TestMessage(to, c.config.Now())
+	message, err := c.compose(m, &mail.Address{Address: to}, sentRequest)
+	if err == nil {
+		err = c.deliver(ctx, message)
+	}
+	return channel.TestResult{Sent: "the mail server accepted the message to " + to}, err
+}
+
 // compose writes a message. The outcome is a reply to the request, so that mail programs show one
 // thread.
 func (c *Channel) compose(m channel.Message, to *mail.Address, ref string) (*gomail.Msg, error) {
 	page := ""
-	if m.Card.Open() {
+	if m.Card.Open() && m.Kind != channel.NoticeTest {
 		page = c.decisionURL(m, to.Address)
 	}
 	content := newContent(m, page, c.config.BaseURL)

@@ -75,7 +75,7 @@ func (a *Alertmanager) Send(ctx context.Context, m channel.Message) (string, err
 		one.EndsAt = m.Card.At.UTC()
 	} else {
 		one.Annotations = map[string]string{
-			"summary": summary(m.Card), "request": m.Card.Request, "severity": severity(m.Severity), "action": cmp.Or(m.Card.Action, m.Card.Kind), "rules": strings.Join(m.Card.Rules, ", "),
+			"summary": summary(m), "request": m.Card.Request, "severity": severity(m.Severity), "action": cmp.Or(m.Card.Action, m.Card.Kind), "rules": strings.Join(m.Card.Rules, ", "),
 		}
 		one.StartsAt = m.Card.At.UTC()
 	}
@@ -84,4 +84,9 @@ func (a *Alertmanager) Send(ctx context.Context, m channel.Message) (string, err
 		header.Set("Authorization", "Bearer "+a.config.Token)
 	}
 	return one.Labels["incident"], post.JSON(ctx, a.client, a.url, header, []alert{one})
+}
+
+// Test fires an alert of severity info and resolves it at once.
+func (a *Alertmanager) Test(ctx context.Context, to string) (channel.TestResult, error) {
+	return test(ctx, a, to)
 }

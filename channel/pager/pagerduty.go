@@ -117,7 +117,7 @@ func (p *PagerDuty) Send(ctx context.Context, m channel.Message) (string, error)
 	} else {
 		e.Client, e.ClientURL = "Fermata", m.Card.Link
 		e.Payload = &eventPayload{
-			Summary: summary(m.Card), Source: "fermata/" + m.Account, Severity: severity(m.Severity), Timestamp: m.Card.At.UTC(), Class: "request.waiting",
+			Summary: summary(m), Source: "fermata/" + m.Account, Severity: severity(m.Severity), Timestamp: m.Card.At.UTC(), Class: "request.waiting",
 			Component: cmp.Or(m.Card.Action, m.Card.Kind), Group: m.Card.Environment, Details: details(m),
 		}
 		if m.Card.Link != "" {
@@ -126,6 +126,28 @@ func (p *PagerDuty) Send(ctx context.Context, m channel.Message) (string, error)
 	}
 	return e.DedupKey, post.JSON(ctx, p.client, p.config.URL, nil, e)
 }
+
+// Test triggers an incident of severity info and resolves it at once.
+func (p *PagerDuty) Test(ctx context.Context, to string) (channel.TestResult, error) {
+	return test(ctx, p, to)
+}
+
+// test sends a page and its end.
+func test(ctx context.Context, to channel.Channel, address string) (channel.TestResult, error) {
+	m := channel.TestMessage(address, time.Now())
+	m.Incident = m.Delivery
+	var err error
+	if m.Ref, err = to.Send(ctx, m); err == nil {
+		m.Kind = desk.NoticeResolve
+		_, err = to.Send(ctx, m)
+	}
+	return channel.TestResult{Sent: to.Kind() + " accepted a page of severity info, and its end"}, post.Explain(err)
+}
+
+var (
+	_ channel.Tester = (*PagerDuty)(nil)
+	_ channel.Tester = (*Alertmanager)(nil)
+)
 
 // isOver reports whether the incident has ended.
 func isOver(m channel.Message) bool { return m.Kind == desk.NoticeResolve || !m.Card.Open() }
@@ -140,7 +162,11 @@ func incidentKey(m channel.Message) string {
 }
 
 // summary says what waits, without arguments.
-func summary(c channel.Card) string {
+func summary(m channel.Message) string {
+	c := m.Card
+	if m.Kind == channel.NoticeTest {
+		return c.Title + ": nothing waits for a decision"
+	}
 	text := []rune("A decision is needed: " + cmp.Or(c.Action, c.Kind))
 	if c.Environment != "" {
 		text = append(text, []rune(" in "+c.Environment)...)

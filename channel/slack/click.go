@@ -139,7 +139,7 @@ func (c *click) readAction(p payload) (*click, error) {
 		return nil, errPayload
 	}
 	switch c.Act {
-	case actApprove, actDeny, actEdit, actRespond, actAsk, actEscalate:
+	case actApprove, actDeny, actEdit, actRespond, actAsk, actEscalate, actTest:
 		return c, nil
 	}
 	return nil, errPayload

@@ -34,6 +34,9 @@ func (c *Channel) Receive(ctx context.Context, d channel.Desk, stored channel.In
 		return c.tell(ctx, &in, "Your click was not counted: your Slack account belongs to another workspace. Only people of this workspace can decide here.")
 	}
 	person, principal, err := d.Client(ctx, c.sender(&in))
+	if in.Act == actTest && (err == nil || errors.Is(err, channel.ErrNotLinked)) {
+		return c.receiveTest(ctx, &in, principal)
+	}
 	if errors.Is(err, channel.ErrNotLinked) {
 		link, err := d.LinkURL(ctx, c.sender(&in))
 		if err != nil { // an answer without a link is better than none

@@ -85,6 +85,14 @@ func (c *Channel) Send(ctx context.Context, m channel.Message) (string, error) {
 	return ref, post.JSON(ctx, c.client, to, nil, message)
 }
 
+var _ channel.Tester = (*Channel)(nil)
+
+// Test posts a card that says that it is a test.
+func (c *Channel) Test(ctx context.Context, to string) (channel.TestResult, error) {
+	_, err := c.Send(ctx, channel.TestMessage(to, time.Now()))
+	return channel.TestResult{Sent: "the workflow teams:" + to + " accepted the card"}, post.Explain(err)
+}
+
 // The references of a delivery say what was posted.
 const (
 	posted        = "posted"

@@ -67,3 +67,25 @@ func isPermanent(status int) bool {
 	}
 	return status < 500
 }
+
+// Explain returns an error for the operator: its code and what to do. URLs may be secrets, so the
+// cause is not part of it.
+func Explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	e, ok := errors.AsType[*channel.Error](err)
+	if !ok {
+		return err
+	}
+	advice := map[string]string{
+		"unreachable": "the receiver is not reachable from this machine", "timeout": "the receiver did not answer in time", "rate_limited": "the receiver limits the rate; try again later",
+		"unknown_target": "the configuration has no such name", "address_not_allowed": "the address is not public and not allowed by the configuration",
+		"http_400": "the receiver rejects the message", "http_401": "the receiver rejects the credentials", "http_403": "the receiver rejects the credentials",
+		"http_404": "there is no receiver at the configured URL", "http_410": "the receiver does not exist any more",
+	}[e.Code]
+	if advice == "" {
+		return errors.New(e.Code)
+	}
+	return fmt.Errorf("%s: %s", e.Code, advice)
+}

@@ -1440,6 +1440,8 @@ export interface components {
             channel: string;
             /** @description Why the newest failed delivery failed. */
             code?: string;
+            /** @description Whether the server that answers has this channel. */
+            configured: boolean;
             /**
              * Format: int64
              * @description Dead ones are not tried again.

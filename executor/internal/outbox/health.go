@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/store"
 )
@@ -14,6 +15,8 @@ import (
 // ChannelHealth counts the deliveries of a channel.
 type ChannelHealth struct {
 	Channel string
+	// Configured says that this process has the channel.
+	Configured bool
 	// Queued, Sent, Failed and Dead are the deliveries in these states. Seen ones count as sent.
 	Queued, Sent, Failed, Dead int
 	// LastSent is when the newest sent delivery changed, LastFailed when the newest failed or dead
@@ -27,9 +30,15 @@ type ChannelHealth struct {
 // healthScan is how many deliveries are read at most.
 const healthScan = 20000
 
-// Health counts the deliveries of each channel, in the order of the names.
+// Health counts the deliveries of each channel that is configured or has deliveries, in the order
+// of the names.
 func (o *Sender) Health(ctx context.Context, account string) ([]ChannelHealth, error) {
 	byKind := make(map[string]*ChannelHealth)
+	for kind := range o.channels {
+		if kind != channel.AnyKind {
+			byKind[kind] = &ChannelHealth{Channel: kind, Configured: true}
+		}
+	}
 	scanned := 0
 	for document, err := range o.docs.Documents(ctx, account, docs.DeliveryKind, store.DocumentFilter{Limit: 1000}) {
 		if err != nil {

@@ -343,7 +343,7 @@ func (p *Problem) Error() string {
 // Invite invites a person to sign in with a password.
 type Invite struct {
 	Name  string   `json:"name" minLength:"1" maxLength:"255" doc:"The name with which the person signs in. It identifies them in records and groups."`
-	Roles []string `json:"roles,omitempty" enum:"agent,approver,auditor,admin" doc:"Defaults to approver."`
+	Roles []string `json:"roles,omitempty" enum:"agent,approver,auditor,user,admin" doc:"Defaults to approver."`
 }
 
 // Invitation is a link that can be used once.

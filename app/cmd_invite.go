@@ -12,7 +12,7 @@ import (
 type inviteCommand struct {
 	remote
 	Name string   `arg:"" help:"The name with which the person signs in."`
-	Role []string `help:"A role: agent, approver, auditor or admin. Repeatable; approver by default." enum:"agent,approver,auditor,admin"`
+	Role []string `help:"A role: agent, approver, auditor, user or admin. Repeatable; approver by default." enum:"agent,approver,auditor,user,admin"`
 }
 
 // Run prints an invitation link.

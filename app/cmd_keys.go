@@ -23,7 +23,7 @@ type keysCreate struct {
 	storeFlags
 	Account string        `arg:"" help:"The account."`
 	Name    string        `arg:"" help:"The principal's name in records."`
-	Role    string        `arg:"" enum:"agent,approver,auditor,admin" help:"agent, approver, auditor or admin."`
+	Role    string        `arg:"" enum:"agent,approver,auditor,user,admin" help:"agent, approver, auditor, user or admin."`
 	For     desk.Duration `help:"The validity, for example 8h or 90d; unlimited by default." placeholder:"DURATION"`
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/fermata-go/fermata/store"
 )
 
 // ErrExists is returned for a conversation that was created before with other values.
@@ -63,8 +65,8 @@ type Summary struct {
 	Open int `json:"open"`
 	// At is the time of the last message of the user; zero if there is none.
 	At time.Time `json:"at,omitzero"`
-
-	user string
+	// User is the person that the conversation is with.
+	User string `json:"-"`
 }
 
 const (
@@ -79,13 +81,38 @@ func (h *Handler) List(ctx context.Context, account, user string) ([]Summary, er
 	if err != nil {
 		return nil, err
 	}
+	for i := range *list {
+		(*list)[i].User = user
+	}
 	slices.SortStableFunc(*list, func(a, b Summary) int { return b.At.Compare(a.At) })
 	return *list, nil
 }
 
+// All returns the conversations of all users of an account, by id, after the one with the id after.
+// It reads at most limit conversations; the last one has the id next, which is "" at the end.
+func (h *Handler) All(ctx context.Context, account, after string, limit int) (list []Summary, next string, err error) {
+	page, err := h.config.Store.Documents(ctx, account, ConversationDocument, store.DocumentFilter{After: after, Limit: limit})
+	if err != nil {
+		return nil, "", err
+	}
+	for _, doc := range page {
+		var s stored
+		if err := h.decode(doc, &s); err != nil {
+			return nil, "", err
+		}
+		if s.ID != "" { // otherwise it is erased
+			list = append(list, summaryOf(&s))
+		}
+	}
+	if len(page) == limit {
+		next = page[len(page)-1].ID
+	}
+	return list, next, nil
+}
+
 // summaryOf returns the summary of a conversation. It changes less often than the conversation.
 func summaryOf(s *stored) Summary {
-	sum := Summary{ID: s.ID, Assistant: s.Assistant, Open: len(s.waiting()), user: s.User}
+	sum := Summary{ID: s.ID, Assistant: s.Assistant, Open: len(s.waiting()), User: s.User}
 	for _, line := range s.Lines {
 		if line.From != ByUser {
 			continue
@@ -106,7 +133,7 @@ func (tx *tx) list(ctx context.Context, before, after Summary) error {
 	if before == after {
 		return nil
 	}
-	list, err := open[[]Summary](ctx, tx, ListDocument, userID(cmp.Or(after.user, before.user)))
+	list, err := open[[]Summary](ctx, tx, ListDocument, userID(cmp.Or(after.User, before.User)))
 	if err != nil {
 		return err
 	}

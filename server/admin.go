@@ -26,7 +26,7 @@ var credentialLists = []credentialList{
 	{path: "/keys", name: "keys", of: authn.TypeKey, roles: []authn.Role{authn.RoleAdmin}},
 	{path: "/sessions", name: "sessions", of: authn.TypeSession, roles: []authn.Role{authn.RoleAdmin}},
 	{path: "/invitations", name: "invitations", of: authn.TypeInvitation, roles: []authn.Role{authn.RoleAdmin}},
-	{path: "/me/sessions", name: "my-sessions", of: authn.TypeSession, mine: true, roles: []authn.Role{authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor}},
+	{path: "/me/sessions", name: "my-sessions", of: authn.TypeSession, mine: true, roles: authn.Roles},
 }
 
 func (s *Server) registerAdmin() {

@@ -40,6 +40,10 @@ type Limits struct {
 	// RequestsPerAgent is how many requests one agent may create in an hour. All servers of a store
 	// share the count. 0 means no limit.
 	RequestsPerAgent int
+	// MessageRate and MessageBurst limit the messages of one conversation: messages per second in
+	// the long run, and at once. Default to 1 and 20. Each replica counts for itself.
+	MessageRate  float64
+	MessageBurst int
 	// BodyTimeout is how long a client may take to send a request body. Defaults to 15 s.
 	BodyTimeout time.Duration
 	// WriteTimeout is how long a client may take to read sent data before it is disconnected.
@@ -58,6 +62,7 @@ func (l Limits) withDefaults() Limits {
 	l.InFlight, l.Streams, l.OpenRequests = cmp.Or(l.InFlight, 512), cmp.Or(l.Streams, 20000), cmp.Or(l.OpenRequests, 10000)
 	l.ActiveRuns, l.Concurrency = cmp.Or(l.ActiveRuns, 1000), cmp.Or(l.Concurrency, 32*runtime.GOMAXPROCS(0))
 	l.BodyTimeout, l.WriteTimeout, l.Heartbeat = cmp.Or(l.BodyTimeout, 15*time.Second), cmp.Or(l.WriteTimeout, 10*time.Second), cmp.Or(l.Heartbeat, 15*time.Second)
+	l.MessageRate, l.MessageBurst = cmp.Or(l.MessageRate, 1), cmp.Or(l.MessageBurst, 20)
 	l.AuthRecheck, l.IdleConns = cmp.Or(l.AuthRecheck, time.Minute), cmp.Or(l.IdleConns, 5000)
 	return l
 }

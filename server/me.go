@@ -12,7 +12,7 @@ import (
 )
 
 func (s *Server) registerMe() {
-	op := endpoint.New("me", http.MethodGet, api.Prefix+"/me", "Get the authenticated principal", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor)
+	op := endpoint.New("me", http.MethodGet, api.Prefix+"/me", "Get the authenticated principal", authn.Roles...)
 	huma.Register(s.api, op, func(ctx context.Context, _ *struct{}) (*struct{ Body api.Me }, error) {
 		p := endpoint.Principal(ctx)
 		me := api.Me{

@@ -306,14 +306,19 @@ func isStream(r *http.Request) bool {
 		if r.URL.Path == queueEventsPath {
 			return true
 		}
-		// escaped, because a state key may contain a slash
-		rest, of := strings.CutPrefix(r.URL.EscapedPath(), api.Prefix+"/runs/")
-		key, events := strings.CutSuffix(rest, "/events")
-		return of && events && !strings.Contains(key, "/")
+		return isPartOf(r, "/runs/", "/events") || isPartOf(r, "/conversations/", "/events")
 	case http.MethodPost:
-		return r.URL.Path == api.Prefix+"/ai/chat" && stream.Accepted(r.Header.Get("Accept"))
+		return (r.URL.Path == api.Prefix+"/ai/chat" || isPartOf(r, "/conversations/", "/messages")) && stream.Accepted(r.Header.Get("Accept"))
 	}
 	return false
+}
+
+// isPartOf reports whether a request is for a part of an object: /runs/{stateKey}/events.
+func isPartOf(r *http.Request, objects, part string) bool {
+	// escaped, because a state key may contain a slash
+	rest, of := strings.CutPrefix(r.URL.EscapedPath(), api.Prefix+objects)
+	id, ok := strings.CutSuffix(rest, part)
+	return of && ok && !strings.Contains(id, "/")
 }
 
 // limitBody limits the size of the request body and the time to read it. When all of it is read,

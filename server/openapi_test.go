@@ -149,6 +149,7 @@ func (r *specChecker) judge(op *huma.Operation, status int, header http.Header, 
 func (r *specChecker) judgeStream(op *huma.Operation, body []byte) error {
 	schemas := map[string]string{
 		api.EventRun: "Pending", api.EventStep: "Step", api.EventToken: "Token", api.EventInterrupt: "OpenInterrupt", api.EventOutcome: "Outcome", api.EventProblem: "Problem",
+		api.ConversationState: "ConversationStatus",
 	}
 	messages := strings.Split(string(body), "\n\n")
 	for _, message := range messages[:len(messages)-1] {
@@ -173,6 +174,8 @@ func (r *specChecker) judgeStream(op *huma.Operation, body []byte) error {
 			continue
 		case op.OperationID == "request-events":
 			schema = "QueueEvent"
+		case kind == api.ConversationLine && id != "":
+			schema = "ConversationLine"
 		case transient != (id == ""):
 			return fmt.Errorf("the event %s has the id %q", kind, id)
 		case !transient:

@@ -36,7 +36,7 @@ type removePasskeyInput struct {
 }
 
 func (s *Server) registerPasskeys() {
-	everybody := []authn.Role{authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor}
+	everybody := authn.Roles
 	huma.Register(s.api, endpoint.New("list-passkeys", http.MethodGet, passkeysPath, "List your passkeys", everybody...), s.passkeys)
 	begin := endpoint.New("begin-passkey", http.MethodPost, passkeysPath+"/options", "Get the options to create a passkey", everybody...)
 	begin.Description = "A passkey needs a session of a member that began less than 15 minutes ago, with a passkey if there is one. The browser creates it with these options within five minutes."

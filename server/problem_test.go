@@ -148,6 +148,12 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			s.call("agent@acme", "POST", "/api/v1/requests", `{"kind":"refund","data":1}`)
 			return s.call("agent@acme", "POST", "/api/v1/requests", `{"kind":"refund","data":2}`)
 		}},
+		"question_closed": {func(t *testing.T) *site { return openConversations(t, nil, nil) }, func(s *site) answer {
+			s.call("user@acme", "POST", conversations, `{"id":"c1"}`)
+			s.say("user@acme", "c1", `{"text":"hello"}`)
+			s.say("user@acme", "c1", `{"text":"first"}`)
+			return s.call("user@acme", "POST", conversations+"/c1/messages", `{"question":"q1","choice":"yes"}`)
+		}},
 		"too_many_open": {with(func(c *server.Config) { c.Limits.OpenRequests = 1 }), func(s *site) answer {
 			first(s)
 			return s.chat("agent@acme", strings.Replace(startDemo, "demo-1", "demo-2", 1))

@@ -24,6 +24,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -35,12 +36,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/logsample"
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/admission"
+	"github.com/fermata-go/fermata/server/internal/conversations"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/presence"
 	"github.com/fermata-go/fermata/server/internal/problems"
@@ -55,6 +58,8 @@ type Config struct {
 	Auth authn.Authenticator
 	// SignIn lets people sign in with a browser. Without it there are no sessions.
 	SignIn *authn.SignIn
+	// Dialog holds conversations with end users. Without it there are none.
+	Dialog *dialog.Handler
 	// Limits bounds what callers may use; zero values mean the defaults.
 	Limits Limits
 	// Version is reported by /healthz and in the OpenAPI document.
@@ -147,6 +152,9 @@ func New(config Config) (*Server, error) {
 	s.registerDeliveries()
 	s.registerWebhooks()
 	s.registerLinks()
+	(&conversations.Handlers{
+		Dialog: config.Dialog, Messages: admission.NewBuckets(config.Limits.MessageRate, config.Limits.MessageBurst), Streams: &s.streams, Done: config.Executor.Done(), Log: config.Log,
+	}).Register(s.api)
 	if s.sessions != nil {
 		s.sessions.Register(mux.HandleFunc)
 	}
@@ -177,6 +185,7 @@ func (s *Server) apiConfig() huma.Config {
 	config.Info.Description = "Lets agents and workflows wait for a person and continue exactly where they stopped."
 	config.DocsPath, config.SchemasPath = "", ""
 	config.CreateHooks = nil // no $schema in responses
+	config.Components.Schemas = huma.NewMapRegistry(componentPrefix, schemaName)
 	config.RejectUnknownQueryParameters = true
 	config.Formats = map[string]huma.Format{"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}, "json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}}
 	config.Transformers = []huma.Transformer{s.countProblem}
@@ -185,6 +194,18 @@ func (s *Server) apiConfig() huma.Config {
 		"session": {Type: "apiKey", In: "cookie", Name: authn.SessionCookie, Description: "The session of a person who signed in with a browser."},
 	}
 	return config
+}
+
+// schemaName returns the name of a type in the OpenAPI document. Package dialog has short names.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.PkgPath() == reflect.TypeFor[dialog.Record]().PkgPath() {
+		return "Conversation" + name
+	}
+	return name
 }
 
 // notFound answers requests for unknown paths and methods.

@@ -81,7 +81,7 @@ func openSignInSite(t *testing.T, how signInOptions) *signInSite {
 		SignIn: &authn.SignIn{Credentials: runs, Sealer: b, Now: p.now, OIDC: &authn.OIDC{
 			Issuer: p.idp.URL, ClientID: "fermata", ClientSecret: clientSecret, RedirectURL: redirect, AccountClaim: "tenant", Audience: "fermata-api",
 			Roles: map[string][]authn.Role{
-				"agents": {authn.RoleAgent}, "approvers": {authn.RoleApprover}, "auditors": {authn.RoleAuditor}, "admins": {authn.RoleAdmin}, "leads": {authn.RoleAuditor, authn.RoleApprover},
+				"agents": {authn.RoleAgent}, "approvers": {authn.RoleApprover}, "auditors": {authn.RoleAuditor}, "users": {authn.RoleUser}, "admins": {authn.RoleAdmin}, "leads": {authn.RoleAuditor, authn.RoleApprover},
 			},
 		}},
 	}

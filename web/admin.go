@@ -41,7 +41,7 @@ func (s *Site) admin(v *visit) (response, error) {
 }
 
 func (s *Site) adminPage(v *visit, d *adminData, status int) (response, error) {
-	d.Roles = []string{"approver", "auditor", "agent", "admin"}
+	d.Roles = []string{"approver", "auditor", "agent", "user", "admin"}
 	members, err := v.api.Members(v.ctx())
 	switch {
 	case err == nil:

@@ -97,7 +97,7 @@ type OIDC struct {
 	RedirectURL      string   `key:"redirectURL" help:"The callback URL registered at the provider: https://HOST/signin/callback"`
 	Scopes           []string `key:"scopes" help:"Scopes to request in addition to openid; profile and email by default. Some providers send groups only with the scope groups."`
 	GroupsClaim      string   `key:"groupsClaim" help:"The claim with the groups of a person, in the ID token or else in the userinfo response; a.b is the member b of the claim a."`
-	Roles            Roles    `key:"roles" enum:"agent,approver,auditor,admin" help:"Roles (agent, approver, auditor, admin) by group: {reviewers: approver, platform: [admin]}. People in none of the groups cannot sign in. In the environment it is written the same way, on one line."`
+	Roles            Roles    `key:"roles" enum:"agent,approver,auditor,user,admin" help:"Roles (agent, approver, auditor, user, admin) by group: {reviewers: approver, platform: [admin]}. People in none of the groups cannot sign in. In the environment it is written the same way, on one line."`
 	Account          string   `key:"account" help:"The account of people who sign in."`
 	AccountClaim     string   `key:"accountClaim" help:"Instead of account, if it differs per person: the claim with the account."`
 	PrincipalClaim   string   `key:"principalClaim" help:"The claim that identifies people in records. email counts only if the provider has verified it."`

@@ -152,7 +152,7 @@ func TestRoles_OfGroups(t *testing.T) {
 		t.Errorf("from the environment: %v, %v", c, err)
 	}
 	for text, want := range map[string]string{
-		"    roles: {a: approvr}\n":         `fermata.yaml:7: auth.oidc.roles: group "a" has role "approvr", which is not one of agent, approver, auditor, admin; did you mean approver?`,
+		"    roles: {a: approvr}\n":         `fermata.yaml:7: auth.oidc.roles: group "a" has role "approvr", which is not one of agent, approver, auditor, user, admin; did you mean approver?`,
 		"    roles: [a]\n":                  "fermata.yaml:7: auth.oidc.roles: expected roles by group, for example {group: role}",
 		"    roles: {a: admin, a: admin}\n": `fermata.yaml:7: auth.oidc.roles: group "a" is repeated`,
 		"    roles: {}\n":                   "fermata.yaml:7: auth.oidc.roles: is empty, so no sign-in could succeed",

@@ -61,7 +61,7 @@ var layers = []layer{
 	{"dialog", may(".", "store", "internal/..."), "talks to end users on behalf of any agent, so it depends on none"},
 
 	{"api", may(".", "drawing", "internal/..."), "the types of the HTTP API, for the server and its clients"},
-	{"client", may(".", "api", "analytics", "internal/..."), "a client does not depend on the server, except for the types of reports"},
+	{"client", may(".", "api", "analytics", "dialog", "internal/..."), "a client does not depend on the server, except for the types of reports and conversations"},
 	{"channel", may(".", "api", "client", "desk", "internal/..."), "the port to places where people see requests; below the executor, which sends through it"},
 	{"channel/internal/post", may("channel", "internal/..."), "HTTP calls of channels, with their errors"},
 	{"channel/webhook", may("channel", "channel/internal/post", "internal/..."), "sends events to subscriptions; the executor keeps those"},
@@ -100,7 +100,7 @@ var layers = []layer{
 	{"channel/channeltest", may(".", "channel", "desk", "executor", "provider/inproc", "store", "internal/..."), "the suite uses a channel only through the port, in front of a real executor"},
 	{"channel/...", may(".", "api", "client", "channel", "channel/...", "desk", "internal/..."), "a channel renders cards and acts for people through the API, so it cannot bypass the API"},
 	{"web/internal/...", may("internal/..."), "rendering of untrusted text, independent of the API"},
-	{"web", may(".", "drawing", "analytics", "api", "client", "desk", "policy", "policy/...", "web/internal/...", "internal/..."), "the pages are an API client, so they cannot bypass the API; of desk and policy they use the types of API responses"},
+	{"web", may(".", "drawing", "analytics", "api", "client", "desk", "dialog", "policy", "policy/...", "web/internal/...", "internal/..."), "the pages are an API client, so they cannot bypass the API; of desk, dialog and policy they use the types of API responses"},
 	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another protocol for the same executor"},
 	{"server/internal/admission", may("internal/..."), "limits know accounts and connections, not the API"},
 	{"server/internal/problems", may(".", "api", "store", "provider", "executor", "desk", "internal/..."), "error responses, for all parts of the server"},
@@ -110,6 +110,7 @@ var layers = []layer{
 	{"server/internal/endpoint", may("server/authn", "server/internal/problems", "api", "executor", "desk", "internal/..."), "what handlers share: descriptions of operations, the principal, pages"},
 	{"server/internal/visibility", may(".", "server/authn", "server/internal/problems", "api", "store", "executor", "desk", "internal/..."), "what a caller may see, for all operations that show requests"},
 	{"server/internal/...", may(".", "server/authn", "server/internal/admission", "server/internal/endpoint", "server/internal/presence", "server/internal/problems", "server/internal/stream", "server/internal/visibility", "api", "store", "provider", "executor", "desk", "desk/hours", "desk/people", "policy", "policy/...", "audit", "analytics", "channel", "channel/webhook", "internal/..."), "handlers: they share the packages above and do not import each other"},
+	{"server/internal/conversations", may("server/authn", "server/internal/admission", "server/internal/endpoint", "server/internal/problems", "server/internal/stream", "api", "dialog", "internal/..."), "conversations with end users; it knows neither runs nor requests"},
 	{"server", may(".", "server/authn", "server/internal/...", "api", "store", "provider", "executor", "desk", "desk/hours", "desk/people", "policy", "policy/...", "audit", "analytics", "dialog", "web", "mcp", "channel", "channel/...", "client", "internal/..."), "connects the protocols to the executor; cmd chooses providers and stores"},
 
 	{"app/sample", may(".", "graph", "provider", "provider/inproc"), "demo graphs, written like user code, and a provider that fails"},

@@ -18,11 +18,12 @@ const (
 	RoleAgent    Role = "agent"    // start runs, create requests, read their results
 	RoleApprover Role = "approver" // read requests and decide them
 	RoleAuditor  Role = "auditor"  // read everything, change nothing
+	RoleUser     Role = "user"     // talk to an assistant, and see one's own conversations only
 	RoleAdmin    Role = "admin"
 )
 
 // Roles lists all roles.
-var Roles = []Role{RoleAgent, RoleApprover, RoleAuditor, RoleAdmin}
+var Roles = []Role{RoleAgent, RoleApprover, RoleAuditor, RoleUser, RoleAdmin}
 
 // RoleNames returns the roles as text.
 func RoleNames(roles []Role) []string {

@@ -136,6 +136,89 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List conversations
+         * @description Lists your own conversations, the last one used first: the newest 200. With all=true it lists those of all users by id, in pages; that needs the role auditor. A page may be empty although there is a next one.
+         */
+        get: operations["list-conversations"];
+        put?: never;
+        /** Start a conversation with the assistant */
+        post: operations["create-conversation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a conversation with its questions, transcript and runs
+         * @description Returns the complete record: each question with its options, stored data and tool results as the agent gave them, every turn, and the answer. A user sees own conversations, an auditor all of the account.
+         */
+        get: operations["get-conversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream the lines of a conversation (server-sent events)
+         * @description Sends the event line for each line of the transcript, with its number as the id, and the event state after each change; state has no id. Last-Event-ID resumes after a line. The stream ends if the conversation is erased.
+         */
+        get: operations["follow-conversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a message of the user
+         * @description Sends a text, a button (question and choice), a form (question and fields), telephone keys (question and digits) or several answers at once (replies). The response is the conversation afterwards. If working is true, a run takes longer and more lines follow: read or follow the conversation. A message with an id is idempotent. After a lost connection send it again.
+         *
+         *     With Accept: text/event-stream the response is a stream as of follow-conversation. It begins with the message, and ends when the assistant has answered or asks something.
+         */
+        post: operations["send-message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deliveries": {
         parameters: {
             query?: never;
@@ -1539,6 +1622,237 @@ export interface components {
             /** Format: date-time */
             until?: string;
         };
+        Conversation: {
+            /**
+             * Format: date-time
+             * @description The time of the last message of the user.
+             */
+            at?: string;
+            id: string;
+            /**
+             * Format: int64
+             * @description How many questions wait for the user.
+             */
+            open: number;
+            /** @description The beginning of the first message. */
+            title?: string;
+            /** @description The person that the conversation is with. */
+            user: string;
+        };
+        ConversationAnswer: {
+            actor?: string;
+            /** Format: date-time */
+            at?: string;
+            escaped?: boolean;
+            expired?: boolean;
+            fields?: {
+                [key: string]: string;
+            };
+            method: string;
+            modality?: string;
+            option?: string;
+            raw?: string;
+            /** Format: double */
+            score?: number;
+            text?: string;
+            yes?: boolean;
+        };
+        ConversationAsking: {
+            answer?: components["schemas"]["ConversationAnswer"];
+            /** Format: date-time */
+            asked_at?: string;
+            candidate?: components["schemas"]["ConversationAnswer"];
+            /** Format: date-time */
+            created_at?: string;
+            draft?: components["schemas"]["ConversationEntity"];
+            /** Format: date-time */
+            ended_at?: string;
+            /** Format: date-time */
+            expires_at?: string;
+            filled?: {
+                [key: string]: string;
+            };
+            id: string;
+            modality?: string;
+            /** Format: int64 */
+            page?: number;
+            parked?: boolean;
+            /** Format: int64 */
+            passed?: number;
+            question: components["schemas"]["ConversationQuestion"];
+            /** Format: int64 */
+            re_asks?: number;
+            screen?: boolean;
+            shown?: string;
+            status: string;
+            target?: components["schemas"]["ConversationTarget"];
+            template?: string;
+            turns?: components["schemas"]["ConversationTurn"][] | null;
+            /** Format: int64 */
+            unclear?: number;
+            undelivered?: string;
+        };
+        ConversationChoice: {
+            id: string;
+            label: string;
+            /** Format: int64 */
+            number?: number;
+        };
+        ConversationEntity: {
+            aliases?: string[] | null;
+            context?: string;
+            facts?: {
+                [key: string]: string;
+            };
+            id: string;
+            name: string;
+            role?: string;
+        };
+        ConversationFact: {
+            name: string;
+            value: string;
+        };
+        ConversationField: {
+            choices?: string[] | null;
+            label: string;
+            name: string;
+            optional?: boolean;
+            type?: string;
+        };
+        ConversationLine: {
+            actor?: string;
+            /** Format: date-time */
+            at: string;
+            from: string;
+            message?: string;
+            modality?: string;
+            /** Format: int64 */
+            n: number;
+            prompt?: components["schemas"]["ConversationPrompt"];
+            run?: string;
+            text: string;
+        };
+        ConversationOption: {
+            aliases?: string[] | null;
+            facts?: {
+                [key: string]: string;
+            };
+            id: string;
+            label: string;
+        };
+        ConversationPrompt: {
+            choices?: components["schemas"]["ConversationChoice"][] | null;
+            fields?: components["schemas"]["ConversationField"][] | null;
+            modality: string;
+            question?: string;
+            template: string;
+            text: string;
+            values?: {
+                [key: string]: string;
+            };
+        };
+        ConversationQuestion: {
+            agent?: string;
+            allow_other?: boolean;
+            default?: string;
+            /** Format: int64 */
+            expires_after?: number;
+            facts?: components["schemas"]["ConversationFact"][] | null;
+            fields?: components["schemas"]["ConversationField"][] | null;
+            kind: string;
+            node?: string;
+            options?: components["schemas"]["ConversationOption"][] | null;
+            relevance?: string;
+            remember?: components["schemas"]["ConversationRemember"];
+            /** Format: int64 */
+            risk?: number;
+            rule?: string;
+            say?: string;
+            stored_data?: string;
+            text: string;
+            tool_results?: string;
+            why?: string;
+        };
+        ConversationRecord: {
+            assistant?: string;
+            channel?: string;
+            focus?: string;
+            id: string;
+            language?: string;
+            lines: components["schemas"]["ConversationLine"][] | null;
+            memory?: components["schemas"]["ConversationRemembered"][] | null;
+            modality?: string;
+            questions: components["schemas"]["ConversationAsking"][] | null;
+            runs: components["schemas"]["ConversationRunLink"][] | null;
+            /** Format: int64 */
+            seq: number;
+            user?: string;
+            which?: components["schemas"]["ConversationWhich"];
+            working?: boolean;
+        };
+        ConversationRemember: {
+            /** Format: int64 */
+            for?: number;
+            key: string;
+            scope: string;
+        };
+        ConversationRemembered: {
+            answer: components["schemas"]["ConversationAnswer"];
+            dependents?: string[] | null;
+            /** Format: date-time */
+            expires_at: string;
+            key: string;
+            question: string;
+            scope: string;
+        };
+        ConversationRunLink: {
+            /** Format: int64 */
+            line: number;
+            question?: string;
+            run: string;
+            settled?: boolean;
+            waiting?: boolean;
+        };
+        ConversationStatus: {
+            /** @description The ids of the questions that wait for the user. */
+            open: string[] | null;
+            /**
+             * Format: int64
+             * @description Grows with each change of the conversation.
+             */
+            revision: number;
+            /** @description A run executes, or an answer is not yet delivered. More lines follow. */
+            working: boolean;
+        };
+        ConversationTarget: {
+            interrupt?: string;
+            run?: string;
+        };
+        ConversationTurn: {
+            actor?: string;
+            /** Format: date-time */
+            asked_at?: string;
+            /** Format: date-time */
+            at?: string;
+            modality: string;
+            question: string;
+            reply: string;
+            template: string;
+            verdict: string;
+        };
+        ConversationWhich: {
+            candidates: string[] | null;
+            text: string;
+        };
+        CreateConversation: {
+            /** @description The id, of letters, digits, hyphens, underscores and dots. Generated if it is missing. If you have a conversation with this id, it is returned. */
+            id?: string;
+            /**
+             * @description The language of the assistant's questions, until a message names another one.
+             * @enum {string}
+             */
+            language?: "en" | "de" | "fr" | "es";
+        };
         CreateGrant: {
             budget?: components["schemas"]["Budget"];
             /** @description Constraints by JSON pointer for arguments that may differ: {"/path": {"op": "prefix", "value": "s3://b/2026/"}}. All others must be equal. */
@@ -1831,7 +2145,7 @@ export interface components {
             /** @description The name with which the person signs in. It identifies them in records and groups. */
             name: string;
             /** @description Defaults to approver. */
-            roles?: ("agent" | "approver" | "auditor" | "admin")[] | null;
+            roles?: ("agent" | "approver" | "auditor" | "user" | "admin")[] | null;
         };
         Kind: {
             answerSchema: unknown;
@@ -2043,6 +2357,15 @@ export interface components {
             /** @description The cursor of the previous page; omitted on the first page. */
             previous?: string;
         };
+        PageConversation: {
+            items: components["schemas"]["Conversation"][] | null;
+            /** @description The cursor of the next page; omitted on the last page. */
+            next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
+        };
         PageCredential: {
             items: components["schemas"]["Credential"][] | null;
             /** @description The cursor of the next page; omitted on the last page. */
@@ -2211,7 +2534,7 @@ export interface components {
              * @description The problem code for programs; see the table of codes.
              * @enum {string}
              */
-            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "not_retryable" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "invalid_conditions" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "stronger_auth_required" | "decision_pending" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
+            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "not_retryable" | "question_closed" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "invalid_conditions" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "stronger_auth_required" | "decision_pending" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
             /** @description The decision that was recorded first, if there is one. */
             decided?: components["schemas"]["PriorDecision"];
             /** @description An explanation for people. */
@@ -2334,6 +2657,13 @@ export interface components {
              * @description The period to replay, in seconds before now.
              */
             seconds: number;
+        };
+        Reply: {
+            choice?: string;
+            fields?: {
+                [key: string]: string;
+            };
+            text?: string;
         };
         Report: {
             all: components["schemas"]["Row"];
@@ -2560,6 +2890,43 @@ export interface components {
             name: string;
             /** @description The search, as for list-requests. */
             query: string;
+        };
+        SendMessage: {
+            /** @description The name of the surface, such as web or phone. It selects the wording. */
+            channel?: string;
+            /** @description The id of the pressed button: one of the choices of the question, or escape to abandon the task. */
+            choice?: string;
+            /** @description The pressed keys of a telephone. */
+            digits?: string;
+            /** @description The values of a form by field name. */
+            fields?: {
+                [key: string]: string;
+            };
+            /** @description Chosen by the client. A repeated message with the same id counts once. */
+            id?: string;
+            /**
+             * @description The language of the message. Defaults to that of the conversation.
+             * @enum {string}
+             */
+            language?: "en" | "de" | "fr" | "es";
+            /**
+             * @description voice for a spoken message. Defaults to text.
+             * @enum {string}
+             */
+            modality?: "text" | "voice";
+            /** @description The id of the question that the message belongs to. A button or form needs it; a text finds its question by itself. */
+            question?: string;
+            /**
+             * Format: double
+             * @description The confidence of the speech recognition. Omitted: 1.
+             */
+            recognition?: number;
+            /** @description Answers to several questions at once, by question id. */
+            replies?: {
+                [key: string]: components["schemas"]["Reply"];
+            };
+            /** @description What the user wrote or said. At most 16 KiB. */
+            text?: string;
         };
         SendReceipt: {
             /** @description The digest of the action and the arguments that were executed; approvedDigest of the decision if nothing differs. */
@@ -2929,6 +3296,178 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PageSetting"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-conversations": {
+        parameters: {
+            query?: {
+                /** @description List the conversations of all users. */
+                all?: boolean;
+                cursor?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageConversation"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "create-conversation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateConversation"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationRecord"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-conversation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationRecord"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "follow-conversation": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The id of the last event received. */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The event stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "send-message": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description text/event-stream streams the lines that follow. */
+                Accept?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendMessage"];
+            };
+        };
+        responses: {
+            /** @description The conversation after the message. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationRecord"];
+                    "text/event-stream": string;
                 };
             };
             /** @description Error */

@@ -72,6 +72,7 @@ var Codes = []Code{
 	{"already_decided", 409, "Request already decided", "Another decision was recorded first; decided says by whom, when and with which verdict."},
 	{"not_active", 409, "Run not active", "The run has ended or has no open request."},
 	{"not_retryable", 409, "Run not retryable", "The run is neither parked nor failed, its failure is final, or it kept no state; the detail says why."},
+	{"question_closed", 409, "Question closed", "The question was answered or has ended. Nothing was changed; read the conversation again."},
 	{"expired", 410, "Expired", "The deadline has passed."},
 	{"superseded", 410, "Superseded", "The run no longer waits for this request."},
 	{"digest_mismatch", 412, "Request changed", "The request differs from what you were shown. Read it again and decide with a new resume id."},

@@ -1,0 +1,41 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/dialog"
+)
+
+const conversationsPath = "/conversations"
+
+// CreateConversation starts a conversation with the assistant of the server. Without an id it gets
+// one, so that retries are safe.
+func (c *Client) CreateConversation(ctx context.Context, begin api.CreateConversation) (record dialog.Record, err error) {
+	if begin.ID == "" {
+		begin.ID = NewID()
+	}
+	return record, c.call(ctx, request{method: http.MethodPost, path: conversationsPath, body: begin}, &record)
+}
+
+// Conversations returns the caller's conversations, the last one used first.
+func (c *Client) Conversations(ctx context.Context) (page api.Page[api.Conversation], err error) {
+	return page, c.call(ctx, request{path: conversationsPath}, &page)
+}
+
+// Conversation returns a conversation with its questions, transcript and runs.
+func (c *Client) Conversation(ctx context.Context, id string) (record dialog.Record, err error) {
+	return record, c.call(ctx, request{path: conversationsPath + "/" + url.PathEscape(id)}, &record)
+}
+
+// SendMessage sends a message of the user and returns the conversation afterwards. A message
+// without an id gets one, so that retries are safe.
+func (c *Client) SendMessage(ctx context.Context, id string, message api.SendMessage) (record dialog.Record, err error) {
+	if message.ID == "" {
+		message.ID = NewID()
+	}
+	r := request{method: http.MethodPost, path: conversationsPath + "/" + url.PathEscape(id) + "/messages", body: message}
+	return record, c.call(ctx, r, &record)
+}

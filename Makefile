@@ -24,12 +24,12 @@ CONCURRENT = ./server/... ./executor/... . ./agent/... ./analytics/... ./app/...
 	./provider/... ./store/memory ./store/encrypted ./store/sqlite ./tool/... ./web ./web/internal/... ./internal/broadcast
 
 # The longest tests begin first: otherwise a processor has nothing to do in the last minutes.
-LONGEST = ./internal/chaos ./server ./store/sqlite ./executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy ./store/redis
+LONGEST = ./internal/chaos ./internal/peers ./server ./store/sqlite ./executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy ./store/redis
 
 # Packages that make check leaves out: simulators that run for minutes, and tests of which nearly all need PostgreSQL, Redis, Node, Python or curl.
 # In other packages, tests that need one of those skip with FERMATA_TEST=fast (internal/testtier).
 NOTCHECKED = internal/chaos internal/crashpoint internal/calendarsim store/postgres store/redis internal/pgtest internal/redistest \
-	internal/oidcinterop internal/readmetest clients/typescript clients/python deploy
+	internal/oidcinterop internal/peers internal/readmetest clients/typescript clients/python deploy
 # Tests that make check leaves out in the other packages, as a regular expression: thousands of power losses.
 NOTCHECKEDTESTS = ^TestCrash_Power
 
@@ -105,7 +105,7 @@ fuzz: need-go ## fuzz each target for FUZZTIME (20s)
 	done
 
 # Only a test binary that links rapid, directly or through a suite, knows its flag.
-soak: need-go need-pg need-redis need-claude ## property and crash tests for hours, with SOAKCHECKS (5000) cases per property
+soak: need-go need-pg need-redis need-claude need-langgraph-server ## property and crash tests for hours, with SOAKCHECKS (5000) cases per property
 	@rapid=$$(go list -test -f '{{$$pkg := .ImportPath}}{{range .Deps}}{{if eq . "pgregory.net/rapid"}}{{$$pkg}}{{"\n"}}{{end}}{{end}}' ./... | \
 		sed -n 's/\.test$$//p'); \
 	others=$$(go list ./... | grep -vxF "$$rapid"); \

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -179,66 +177,6 @@ func (l *ledger) End(_ context.Context, intent fermata.Intent, line fermata.Ledg
 	defer l.mu.Unlock()
 	l.lines[lineKey(intent)] = line
 	return nil
-}
-
-// toolServer is an MCP server with tools that do work.
-type toolServer struct {
-	url   string
-	tools map[string]func(context.Context, json.RawMessage) (string, error)
-}
-
-func newToolServer(t testing.TB, tools map[string]func(context.Context, json.RawMessage) (string, error)) *toolServer {
-	t.Helper()
-	s := &toolServer{tools: tools}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	s.url = server.URL
-	return s
-}
-
-func (s *toolServer) settings() map[string]json.RawMessage {
-	return map[string]json.RawMessage{"work": json.RawMessage(`{"type":"http","url":"` + s.url + `"}`)}
-}
-
-func (s *toolServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var call struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
-		Params struct {
-			Name            string          `json:"name"`
-			ProtocolVersion string          `json:"protocolVersion"`
-			Arguments       json.RawMessage `json:"arguments"`
-		} `json:"params"`
-	}
-	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&call) != nil {
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return
-	}
-	if call.ID == nil {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	answer := map[string]any{"jsonrpc": "2.0", "id": call.ID}
-	switch call.Method {
-	case "initialize":
-		answer["result"] = map[string]any{"protocolVersion": call.Params.ProtocolVersion, "capabilities": map[string]any{"tools": map[string]any{}}, "serverInfo": map[string]any{"name": "work", "version": "1"}}
-	case "tools/list":
-		var tools []any
-		for name := range s.tools {
-			tools = append(tools, map[string]any{"name": name, "description": name, "inputSchema": map[string]any{"type": "object"}})
-		}
-		answer["result"] = map[string]any{"tools": tools}
-	case "tools/call":
-		text, err := s.tools[call.Params.Name](r.Context(), call.Params.Arguments)
-		if err != nil {
-			text = err.Error()
-		}
-		answer["result"] = map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": err != nil}
-	default:
-		answer["error"] = map[string]any{"code": -32601, "message": "method not found"}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // the CLI may have been ended
 }
 
 var _ store.Checkpoints = (*memory.Store)(nil)

@@ -43,12 +43,12 @@ func TestClaude_PassesTheSuite(t *testing.T) {
 			work := func(name string) func(context.Context, json.RawMessage) (string, error) {
 				return func(ctx context.Context, _ json.RawMessage) (string, error) { return name, world.Work(ctx, name) }
 			}
-			tools := newToolServer(t, map[string]func(context.Context, json.RawMessage) (string, error){
+			tools := claudetest.NewTools(t, map[string]claudetest.Tool{
 				"draft": work("draft"), "publish": work("publish"), "drop": work("drop"),
 			})
 			review := contentReview()
-			review.Tools, review.MCPServers = []string{"mcp__work__draft", "mcp__work__publish"}, tools.settings()
-			drop := claude.Graph{Name: "drop", Ask: []string{"mcp__work__*"}, MCPServers: tools.settings()}
+			review.Tools, review.MCPServers = []string{"mcp__work__draft", "mcp__work__publish"}, tools.Settings()
+			drop := claude.Graph{Name: "drop", Ask: []string{"mcp__work__*"}, MCPServers: tools.Settings()}
 			return newProvider(t, model, review, drop)
 		},
 		Review: providertest.Review{

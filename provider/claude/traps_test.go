@@ -222,11 +222,11 @@ func TestI7_SessionIsRestoredOnAnotherReplicaAndStaysInside(t *testing.T) {
 func TestClaude_CallNextToOneThatWaitsIsNotLost(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	tools := newToolServer(t, map[string]func(context.Context, json.RawMessage) (string, error){
+	tools := claudetest.NewTools(t, map[string]claudetest.Tool{
 		"look": func(context.Context, json.RawMessage) (string, error) { return "looked", nil },
 	})
 	graph := bash(work)
-	graph.Tools, graph.MCPServers = []string{"mcp__work__look"}, tools.settings()
+	graph.Tools, graph.MCPServers = []string{"mcp__work__look"}, tools.Settings()
 	for name, first := range map[string]bool{"before": true, "behind": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,4 +1,5 @@
-// The graphs of the tests of provider/langgraph. Their work is done by the test: each piece is a POST to configurable.work_url.
+// The graphs of the tests of provider/langgraph. Their work is done by the test: each piece is a POST to
+// configurable.work_url, or to WORK_URL in the environment.
 import { Annotation, END, START, Send, StateGraph, interrupt } from "@langchain/langgraph";
 import { z } from "zod";
 
@@ -6,7 +7,7 @@ const last = (initial) => Annotation({ reducer: (_, next) => next, default: () =
 const list = () => Annotation({ reducer: (all, more) => all.concat(more), default: () => [] });
 
 async function work(config, name) {
-  const url = config.configurable.work_url;
+  const url = config.configurable.work_url ?? process.env.WORK_URL;
   if (!url) return;
   const response = await fetch(`${url}/${name}`, { method: "POST" });
   if (!response.ok) throw new Error(`the work ${name} was refused`);

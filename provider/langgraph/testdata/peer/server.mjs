@@ -1,6 +1,6 @@
 // Starts LangGraph's development server (@langchain/langgraph-api) in this process, on a free port of 127.0.0.1:
 //
-//   node server.mjs FOLDER [durable]
+//   node server.mjs FOLDER [durable [PORT]]
 //
 // FOLDER gets its files. It prints {"url": "http://127.0.0.1:PORT"} when it is ready, and ends with its input.
 //
@@ -10,7 +10,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-const [folder, mode] = process.argv.slice(2);
+const [folder, mode, port = "0"] = process.argv.slice(2);
 process.env.LANGSMITH_TRACING = process.env.LANGCHAIN_TRACING_V2 = "false";
 process.env.LOG_LEVEL = "error";
 
@@ -40,7 +40,7 @@ const graphs = new URL("./graphs.mjs", import.meta.url).pathname;
 const names = Object.keys(await import(graphs));
 const { startServer } = await import(new URL("server.mjs", api));
 const { host } = await startServer({
-  port: 0, host: "127.0.0.1", nWorkers: 4, cwd: folder, graphs: Object.fromEntries(names.map((name) => [name, `${graphs}:${name}`])),
+  port: Number(port), host: "127.0.0.1", nWorkers: 4, cwd: folder, graphs: Object.fromEntries(names.map((name) => [name, `${graphs}:${name}`])),
 });
 console.log(JSON.stringify({ url: `http://${host}` }));
 

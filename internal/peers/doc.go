@@ -1,0 +1,9 @@
+// Package peers tests "fermata serve" in front of the real programs that its providers drive:
+// LangGraph's development server and the Claude CLI. It contains only tests. Servers, peers and
+// commands are processes, and the tests use what a user has: the command, the API and the pages.
+//
+// The model behind the CLI is scripted (see provider/claude/claudetest), and the tools of the
+// agents do their work in the test, which counts it.
+//
+// FERMATA_SOAK=1 kills ten times as often.
+package peers

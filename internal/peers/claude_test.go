@@ -49,7 +49,7 @@ func (c *claude) tool(name string) claudetest.Tool {
 	}
 }
 
-// settings are those of a Fermata server that drives the CLI. agents is the list in the agents file.
+// settings are those of a server that drives the CLI. agents is the list in the agents file.
 func (c *claude) settings(agents string) []string {
 	c.Helper()
 	file := filepath.Join(c.TempDir(), "agents.yaml")

@@ -36,7 +36,7 @@ func kills(n int) int {
 	return n
 }
 
-// peerEvery is the number of kills of which one hits the peer.
+// Every peerEvery-th kill hits the peer.
 const peerEvery = 3
 
 // world is a server and its peer. In each round one of the two is killed at a random moment between

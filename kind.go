@@ -40,6 +40,7 @@ type Kind[Q, A any] struct {
 	attested         attest.Fields
 	human            json.RawMessage // the answer schema for people
 	defaultAnswer    json.RawMessage
+	endUser          bool
 }
 
 // Choices is implemented by string types with a fixed set of values. The set becomes an enum in the
@@ -69,6 +70,8 @@ type AnyKind interface {
 	// AnswerFingerprint changes when the answer schema changes; "" if the schema is not sufficient
 	// to tell.
 	AnswerFingerprint() string
+	// IsForEndUser reports that the end user of the run answers: see [ForEndUser].
+	IsForEndUser() bool
 	// Check returns the answer as JSON if it matches the question (also JSON), and an *AnswerError
 	// otherwise.
 	Check(question json.RawMessage, answer any) (json.RawMessage, error)
@@ -103,6 +106,7 @@ func NewKind[Q, A any](name string, options ...KindOption) *Kind[Q, A] {
 		k.human = schema.TextWithout[A](slices.Collect(maps.Keys(k.attested)))
 	}
 	for _, option := range options {
+		k.endUser = k.endUser || option.endUser
 		if option.defaultAnswer == nil {
 			continue
 		}
@@ -125,12 +129,21 @@ func NewKind[Q, A any](name string, options ...KindOption) *Kind[Q, A] {
 }
 
 // KindOption configures a kind.
-type KindOption struct{ defaultAnswer any }
+type KindOption struct {
+	defaultAnswer any
+	endUser       bool
+}
 
 // DefaultAnswer declares the answer of a question that nobody answers before its deadline. It is
 // used only if a rule says so (on_timeout: default), and never for an approval, a gate, a hold or
 // an effect in doubt.
 func DefaultAnswer(answer any) KindOption { return KindOption{defaultAnswer: answer} }
+
+// ForEndUser declares that the end user of the run answers, not an approver. If the run has an end
+// user, the request is visible to them and to admins only, no other person can answer it, and no
+// notices are sent about it. It stays open until the run no longer waits for it. In a run without
+// an end user the kind is like any other.
+func ForEndUser() KindOption { return KindOption{endUser: true} }
 
 // LookupKind returns the kind with this name.
 func LookupKind(name string) (AnyKind, bool) {
@@ -159,6 +172,9 @@ func (k *Kind[Q, A]) QuestionSchema() json.RawMessage { return bytes.Clone(k.que
 
 // AnswerSchema returns the JSON Schema of A. For forms use [Kind.HumanAnswerSchema].
 func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answer.Text) }
+
+// IsForEndUser reports that the end user of the run answers: see [ForEndUser].
+func (k *Kind[Q, A]) IsForEndUser() bool { return k.endUser }
 
 // HumanAnswerSchema returns the JSON Schema of the answers that a person can give: without attested
 // fields (see [AttestedAnswer]) and, for [Approval], without expiry and return: only some

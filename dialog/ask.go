@@ -6,8 +6,9 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// Request is the kind of the interrupts that [Ask] raises.
-var Request = fermata.NewKind[Question, Answer]("dialog-question")
+// Request is the kind of the interrupts that [Ask] raises. In a conversation only the end user
+// answers them: they are not in the inboxes of approvers.
+var Request = fermata.NewKind[Question, Answer]("dialog-question", fermata.ForEndUser())
 
 // Ask asks the end user of the run. The first call returns an error that the tool, node or agent
 // must return: the run is saved and waits. The handler words the question, asks, and resumes the

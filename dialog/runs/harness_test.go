@@ -117,6 +117,7 @@ type world struct {
 	clock   *clock
 	machine dialog.Machine
 	model   dialog.Model
+	config  func(*executor.Config)
 	wrap    func(dialog.Documents, dialog.Runs) (dialog.Documents, dialog.Runs)
 
 	executor *executor.Executor
@@ -183,9 +184,13 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.executor, err = executor.New(executor.Config{
+	config := executor.Config{
 		Store: w.store, Sealer: w.sealer, Providers: []provider.Provider{p}, Log: slog.New(slog.DiscardHandler), Poll: 20 * time.Millisecond, Wait: time.Minute, RequestTimeout: -1,
-	})
+	}
+	if w.config != nil {
+		w.config(&config)
+	}
+	w.executor, err = executor.New(config)
 	if err != nil {
 		w.t.Fatal(err)
 	}

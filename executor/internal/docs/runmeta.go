@@ -17,6 +17,8 @@ type RunMeta struct {
 	Salt []byte `json:"salt,omitempty"`
 	// Requester is on whose behalf it runs.
 	Requester string `json:"requester,omitempty"`
+	// EndUser is the person that the agent of the run talks to; "" for none.
+	EndUser string `json:"end_user,omitempty"`
 	// Trace is the traceparent of the span in which the run began.
 	Trace string `json:"trace,omitempty"`
 }
@@ -89,9 +91,9 @@ func (ds *Docs) MetaOf(ctx context.Context, account, run string) (RunMeta, error
 	return d, err
 }
 
-// NewMeta creates the metadata of a new run.
-func (ds *Docs) NewMeta(run, requester, trace string) (RunMeta, store.DocumentChange, error) {
-	d := RunMeta{Salt: make([]byte, 32), Requester: requester, Trace: trace}
+// NewMeta creates the metadata of a new run, with a new salt.
+func (ds *Docs) NewMeta(run string, d RunMeta) (RunMeta, store.DocumentChange, error) {
+	d.Salt = make([]byte, 32)
 	rand.Read(d.Salt)
 	body, err := json.Marshal(d)
 	return d, store.DocumentChange{Kind: RunMetaKind, ID: run, Run: run, Body: body}, err
@@ -101,7 +103,7 @@ func (ds *Docs) NewMeta(run, requester, trace string) (RunMeta, store.DocumentCh
 func (ds *Docs) ReadMeta(ctx context.Context, account, run string) (d RunMeta, err error) {
 	paper, err := ds.Store.Document(ctx, account, RunMetaKind, run)
 	if errors.Is(err, store.ErrNotFound) {
-		d, change, err := ds.NewMeta(run, "", "")
+		d, change, err := ds.NewMeta(run, RunMeta{})
 		if err == nil {
 			err = ds.WriteDocument(ctx, account, change)
 		}

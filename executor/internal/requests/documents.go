@@ -127,6 +127,9 @@ func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q pr
 	if err != nil {
 		return time.Time{}, err
 	}
+	if kind, known := fermata.LookupKind(q.Kind); known && kind.IsForEndUser() && c.Meta.EndUser != "" {
+		addressEndUser(&ask, c.Meta.EndUser, c.Now)
+	}
 	if len(ask.Route.Steps) == 0 {
 		ask.Route = capAtOwnTimeout(s.routeFor(routes, s.RequestTimeout(q.Timeout)), q.Timeout)
 	}
@@ -135,6 +138,14 @@ func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q pr
 		return time.Time{}, err
 	}
 	return change.Request.Deadline, s.AddChange(c, change, base)
+}
+
+// addressEndUser has the end user of the run answer, instead of the people of the policy, who are
+// neither told nor see it. The conversation ends the question, so the request has no deadline.
+func addressEndUser(ask *desk.RequestSpec, user string, now time.Time) {
+	person := []string{"user:" + user}
+	ask.Requirement = desk.Requirement{Groups: []desk.Group{{From: person}}, VisibleTo: [][]string{person}}
+	ask.Route = desk.Route{Name: "end-user", Steps: []desk.Step{{At: desk.Duration(NoDeadline(now).Sub(now)), Expire: "stale"}}}
 }
 
 // setRequirement sets the subject of a request and what the policy requires for it. It returns the

@@ -43,6 +43,9 @@ type StartRequest struct {
 	Actor, Via string
 	Auth       desk.Auth
 	Kind       desk.ActorKind
+	// EndUser is the person that the agent talks to, in a conversation. Questions of kinds with
+	// [fermata.ForEndUser] are for them; "" if there is none.
+	EndUser string
 	// Wait is how long to wait for the outcome; 0 is Config.Wait, and a negative one does not wait.
 	Wait time.Duration
 }
@@ -113,7 +116,7 @@ func (w *Worker) tryCreate(ctx context.Context, request StartRequest, begin *sto
 
 // startWrites returns what is written in the transaction that creates a run.
 func (w *Worker) startWrites(ctx context.Context, request StartRequest, begin store.NewRun) (*txn.Tx, *docs.RunMeta, error) {
-	known, paper, err := w.docs.NewMeta(begin.ID, request.Actor, tracing.TraceParent(ctx))
+	known, paper, err := w.docs.NewMeta(begin.ID, docs.RunMeta{Requester: request.Actor, EndUser: request.EndUser, Trace: tracing.TraceParent(ctx)})
 	if err != nil {
 		return nil, nil, err
 	}

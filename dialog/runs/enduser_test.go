@@ -1,0 +1,82 @@
+package runs_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/dialog/runs"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/store"
+)
+
+// The question of an agent is for its end user: approvers do not see it and cannot answer it, also
+// if the policy names them for everything, and it outlives the deadline of requests. Handed over,
+// it is a request of the approvers.
+func TestEndUser_QuestionIsNotARequestOfApprovers(t *testing.T) {
+	rules, err := policy.Load("policy.yaml", []byte(`
+default: ask
+defaults: {ask: {groups: [{from: ["user:clerk"]}], deadline: 1h}}
+rules: []
+`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, openStore(t, "clock"))
+	w.config = func(c *executor.Config) { c.RequestTimeout, c.Desk.Policy = time.Hour, rules }
+	w.restart()
+	r := w.say("c", dialog.Message{Text: "send it", Modality: dialog.Voice})
+	asked := r.Questions[0].Target.Interrupt
+	doc, err := w.executor.RequestDocument(t.Context(), account, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for who, want := range map[string]bool{user: true, "clerk": false, "boss": false} {
+		viewer := desk.Viewer{ID: who, Kind: desk.ActorHuman}
+		if sees, err := w.executor.MaySee(doc, viewer); sees != want || err != nil {
+			t.Errorf("%s sees the question: %v, %v", who, sees, err)
+		}
+		if err := w.executor.MayDecide(doc, who); (err == nil) != want {
+			t.Errorf("%s may answer it: %v", who, err)
+		}
+	}
+	decide := func(id, value string) error {
+		_, err := w.executor.Decide(t.Context(), executor.DecideRequest{
+			Account: account, ResumeID: "r-" + id, Actor: "clerk", Targets: map[string]executor.Answer{id: {Value: json.RawMessage(value)}},
+		})
+		return err
+	}
+	if refused, ok := errors.AsType[*executor.RefusedError](decide(asked, `{"yes":true,"method":"person"}`)); !ok || refused.Err == nil {
+		t.Errorf("the answer of an approver: %v", refused)
+	}
+	w.clock.add(30 * 24 * time.Hour)
+	for range 3 {
+		r = w.say("c", dialog.Message{Text: "blue", Modality: dialog.Voice})
+	}
+	if a := r.Questions[0]; a.Status != dialog.HandedOver {
+		t.Fatalf("after a month: %s, %+v", a.Status, r.Lines)
+	}
+	list, err := w.executor.ListRequests(t.Context(), account, store.InboxFilter{State: store.InterruptPending, Kind: runs.Person.Name()})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d handed over, %v", len(list), err)
+	}
+	if doc, err = w.executor.RequestDocument(t.Context(), account, list[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.executor.MayDecide(doc, "clerk"); err != nil {
+		t.Errorf("the approver may not answer what was handed over: %v", err)
+	}
+	if err := w.executor.MayDecide(doc, user); err == nil {
+		t.Error("the user may answer what was handed over")
+	}
+	if err := decide(list[0].ID, `{"yes":true}`); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = w.handler.Get(t.Context(), account, "c"); err != nil || last(r) != "Did: send it" || !r.Questions[0].Answer.Yes {
+		t.Errorf("%+v, %v", r.Lines, err)
+	}
+}

@@ -160,12 +160,3 @@ func (t *linkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response.Request = r
 	return response, r.Context().Err()
 }
-
-// linkableRoles returns the roles that a linked account of a channel keeps: it decides, and does
-// not administer.
-func linkableRoles(p authn.Principal) (roles []string) {
-	if p.Has(authn.RoleApprover) {
-		roles = append(roles, string(authn.RoleApprover))
-	}
-	return roles
-}

@@ -2,27 +2,20 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/visibility"
 	"github.com/fermata-go/fermata/store"
 )
-
-// ndjson is the media type of newline-delimited JSON.
-const ndjson = "application/x-ndjson"
 
 // activityOf returns the activity of a request for callers who may see the request.
 func (s *Server) activityOf(doc desk.Request, me authn.Principal) *api.Activity {
@@ -121,23 +114,9 @@ func (in *actionInput) from(ctx context.Context, act string) desk.From {
 		from.Actor.Kind = desk.ActorAgent
 	}
 	if in.IdempotencyKey != "" {
-		from.IdempotencyKey = idempotencyKeyFor(in.IdempotencyKey, act, in.Body)
+		from.IdempotencyKey = endpoint.IdempotencyKey(in.IdempotencyKey, act, in.Body)
 	}
 	return from
-}
-
-// digestNames are the actions whose name in the digest of an idempotency key differs from the path:
-// digests are stored, so they keep the first names of these actions.
-var digestNames = map[string]string{"clarify": "question", "abandon": "escape"}
-
-// idempotencyKeyFor makes a command apply once per key. The digest is stored, so the JSON names of
-// the body must not change.
-func idempotencyKeyFor(key, act string, body any) desk.IdempotencyKey {
-	if name, ok := digestNames[act]; ok {
-		act = name
-	}
-	text, _ := json.Marshal(body) // was decoded from JSON
-	return desk.IdempotencyKey{Key: key, Digest: ident.Derive("act", act, string(text))}
 }
 
 // requestActions are the actions on a request other than deciding, by the last path segment.
@@ -194,14 +173,6 @@ func (s *Server) registerRequestActions() {
 	endpoint.SetAction(abandon, desk.CommandAbandon)
 	huma.Register(s.api, abandon, s.abandon)
 	s.registerReveal()
-	s.registerPolicies()
-	huma.Register(s.api, endpoint.New("list-routes", http.MethodGet, api.Prefix+"/routes", "List the notification routes", authn.RoleApprover, authn.RoleAuditor), s.listRoutes)
-	huma.Register(s.api, endpoint.New("analytics", http.MethodGet, api.Prefix+"/analytics", "Report decision times, counts, approvers and rules", authn.RoleApprover, authn.RoleAuditor), s.analytics)
-	audit := endpoint.New("read-audit", http.MethodGet, api.Prefix+"/audit", "Export the audit log of the account as stored, one record per line", authn.RoleAuditor)
-	audit.Responses = map[string]*huma.Response{"200": {
-		Description: "One JSON object per line. Changing any byte breaks the hash chain.", Content: map[string]*huma.MediaType{ndjson: {Schema: &huma.Schema{Type: "string"}}},
-	}}
-	huma.Register(s.api, audit, s.readAudit)
 }
 
 func (s *Server) act(ctx context.Context, id string, act desk.Command) (*requestOutput, error) {
@@ -218,59 +189,4 @@ func (s *Server) abandon(ctx context.Context, in *actionInput) (*requestOutput, 
 		return nil, problems.Of(err)
 	}
 	return s.getRequest(ctx, &requestInput{ID: in.ID})
-}
-
-func (s *Server) listRoutes(context.Context, *struct{}) (*explainOutput, error) {
-	body, err := json.Marshal(s.config.Executor.Routes())
-	return &explainOutput{body}, err
-}
-
-type auditInput struct {
-	After int64 `query:"after" minimum:"0" doc:"The sequence number of the last record already read."`
-	Limit int   `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 1000 by default."`
-}
-
-// readAudit writes records exactly as they are stored: their hashes cover every byte.
-func (s *Server) readAudit(ctx context.Context, in *auditInput) (*huma.StreamResponse, error) {
-	list, err := s.config.Executor.AuditLines(ctx, endpoint.Principal(ctx).Account, in.After, in.Limit)
-	if err != nil {
-		return nil, problems.Of(err)
-	}
-	return &huma.StreamResponse{Body: func(hc huma.Context) {
-		hc.SetHeader("Content-Type", ndjson)
-		var text strings.Builder
-		for _, line := range list {
-			text.Write(line.Raw)
-			text.WriteByte('\n')
-		}
-		_, _ = hc.BodyWriter().Write([]byte(text.String())) // a disconnected client needs no error
-	}}, nil
-}
-
-type analyticsInput struct {
-	Days int    `query:"days" minimum:"1" maximum:"3660" default:"30" doc:"How many days the report covers."`
-	Zone string `query:"zone" maxLength:"64" doc:"IANA time zone for working hours, for example Europe/Zurich. UTC by default."`
-}
-
-// analytics shows other people's names to admins and auditors only; other callers see themselves.
-func (s *Server) analytics(ctx context.Context, in *analyticsInput) (*struct{ Body analytics.Report }, error) {
-	me := endpoint.Principal(ctx)
-	zone, err := time.LoadLocation(in.Zone)
-	if err != nil {
-		return nil, problems.New("bad_request", "unknown time zone %q", in.Zone)
-	}
-	query := analytics.Query{Since: time.Now().AddDate(0, 0, -in.Days), Zone: zone}
-	if !me.Has(authn.RoleAuditor) {
-		query.Person, query.HideRestricted = me.ID, true
-	}
-	done, err := s.heavyRead(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	report, err := s.config.Executor.Analytics(ctx, me.Account, query)
-	if err != nil {
-		return nil, problems.Of(err)
-	}
-	return &struct{ Body analytics.Report }{report}, nil
 }

@@ -44,9 +44,14 @@ import (
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/admission"
 	"github.com/fermata-go/fermata/server/internal/conversations"
+	"github.com/fermata-go/fermata/server/internal/deliveries"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/ops"
+	"github.com/fermata-go/fermata/server/internal/people"
 	"github.com/fermata-go/fermata/server/internal/presence"
 	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/server/internal/reports"
+	"github.com/fermata-go/fermata/server/internal/rules"
 	"github.com/fermata-go/fermata/server/internal/stream"
 	"github.com/fermata-go/fermata/server/internal/visibility"
 )
@@ -93,7 +98,6 @@ type Server struct {
 	heavyReads admission.HeavyReadLimiter
 	idleConns  admission.IdleConnLimiter
 	streams    stream.Opener
-	unreadyLog authn.Interval // limits log messages
 	// Rate limits for log lines that anonymous clients can cause: authentication errors and evicted
 	// connections.
 	authLog, evictionLog logsample.Sampler
@@ -139,19 +143,13 @@ func New(config Config) (*Server, error) {
 	s.registerRequests()
 	s.registerRequestActions()
 	s.registerQueueEvents()
-	s.registerGrants()
-	s.registerAudit()
+	(&rules.Handlers{Executor: config.Executor, Visibility: s.visibility, HeavyRead: s.heavyRead}).Register(s.api)
+	(&reports.Handlers{Executor: config.Executor, HeavyRead: s.heavyRead}).Register(s.api)
 	s.registerGraphs()
-	s.registerHealth()
-	s.registerMe()
+	(&ops.Handlers{Ready: config.Executor.Ready, Version: config.Version, Settings: config.Settings, Log: config.Log}).Register(s.api)
 	s.registerSavedViews()
-	s.registerNotifications()
-	s.registerMembers()
-	s.registerPasskeys()
-	s.registerAdmin()
-	s.registerDeliveries()
-	s.registerWebhooks()
-	s.registerLinks()
+	(&people.Handlers{Executor: config.Executor, Sessions: s.sessions}).Register(s.api)
+	(&deliveries.Handlers{Executor: config.Executor, Visibility: s.visibility}).Register(s.api)
 	(&conversations.Handlers{
 		Dialog: config.Dialog, Messages: admission.NewBuckets(config.Limits.MessageRate, config.Limits.MessageBurst), Streams: &s.streams, Done: config.Executor.Done(), Log: config.Log,
 	}).Register(s.api)

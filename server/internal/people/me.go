@@ -1,4 +1,4 @@
-package server
+package people
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 )
 
-func (s *Server) registerMe() {
+func (h *Handlers) registerMe(to huma.API) {
 	op := endpoint.New("me", http.MethodGet, api.Prefix+"/me", "Get the authenticated principal", authn.Roles...)
-	huma.Register(s.api, op, func(ctx context.Context, _ *struct{}) (*struct{ Body api.Me }, error) {
+	huma.Register(to, op, func(ctx context.Context, _ *struct{}) (*struct{ Body api.Me }, error) {
 		p := endpoint.Principal(ctx)
 		me := api.Me{
 			Principal: p.ID, Name: p.Name, Account: p.Account, Roles: authn.RoleNames(p.Roles), Method: string(p.Auth.Method),

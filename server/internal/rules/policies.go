@@ -1,4 +1,4 @@
-package server
+package rules
 
 import (
 	"context"
@@ -20,18 +20,19 @@ import (
 	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
-func (s *Server) registerPolicies() {
+func (h *Handlers) registerPolicies(to huma.API) {
 	const path = api.Prefix + "/policies"
-	huma.Register(s.api, endpoint.New("get-policy", http.MethodGet, path, "Get the policy rules in force", authn.RoleApprover, authn.RoleAuditor), s.policies)
-	huma.Register(s.api, endpoint.New("get-policy-text", http.MethodGet, path+"/{digest}", "Get the text of a policy: the one in force, or one that decided an action of the account", authn.RoleApprover, authn.RoleAuditor), s.policyText)
-	huma.Register(s.api, endpoint.New("explain-policy", http.MethodPost, path+"/explain", "Explain what the policy decides for an action", authn.RoleApprover, authn.RoleAuditor), s.explainPolicy)
-	huma.Register(s.api, endpoint.New("replay-policy", http.MethodPost, path+"/replay", "Replay past rulings with other rules", authn.RoleAuditor), s.replayPolicy)
+	huma.Register(to, endpoint.New("get-policy", http.MethodGet, path, "Get the policy rules in force", authn.RoleApprover, authn.RoleAuditor), h.policies)
+	huma.Register(to, endpoint.New("get-policy-text", http.MethodGet, path+"/{digest}", "Get the text of a policy: the one in force, or one that decided an action of the account", authn.RoleApprover, authn.RoleAuditor), h.policyText)
+	huma.Register(to, endpoint.New("explain-policy", http.MethodPost, path+"/explain", "Explain what the policy decides for an action", authn.RoleApprover, authn.RoleAuditor), h.explainPolicy)
+	huma.Register(to, endpoint.New("replay-policy", http.MethodPost, path+"/replay", "Replay past rulings with other rules", authn.RoleAuditor), h.replayPolicy)
+	huma.Register(to, endpoint.New("list-routes", http.MethodGet, api.Prefix+"/routes", "List the notification routes", authn.RoleApprover, authn.RoleAuditor), h.listRoutes)
 }
 
 type policyOutput struct{ Body api.Policy }
 
-func (s *Server) policies(context.Context, *struct{}) (*policyOutput, error) {
-	set := s.config.Executor.CurrentPolicy()
+func (h *Handlers) policies(context.Context, *struct{}) (*policyOutput, error) {
+	set := h.Executor.CurrentPolicy()
 	if set == nil {
 		return &policyOutput{api.Policy{Rules: json.RawMessage("[]")}}, nil
 	}
@@ -43,8 +44,8 @@ type policyTextInput struct {
 	Digest string `path:"digest" maxLength:"512" doc:"The digest as in requests and the audit log: sha256:…"`
 }
 
-func (s *Server) policyText(ctx context.Context, in *policyTextInput) (*struct{ Body api.PolicyText }, error) {
-	text, err := s.config.Executor.PolicyByDigest(ctx, endpoint.Principal(ctx).Account, in.Digest)
+func (h *Handlers) policyText(ctx context.Context, in *policyTextInput) (*struct{ Body api.PolicyText }, error) {
+	text, err := h.Executor.PolicyByDigest(ctx, endpoint.Principal(ctx).Account, in.Digest)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -59,9 +60,9 @@ type explainInput struct{ Body api.HypotheticalAction }
 
 type explainOutput struct{ Body json.RawMessage }
 
-func (s *Server) explainPolicy(ctx context.Context, in *explainInput) (*explainOutput, error) {
+func (h *Handlers) explainPolicy(ctx context.Context, in *explainInput) (*explainOutput, error) {
 	b := in.Body
-	decision, err := s.config.Executor.ExplainAction(ctx, executor.HypotheticalAction{
+	decision, err := h.Executor.ExplainAction(ctx, executor.HypotheticalAction{
 		Account: endpoint.Principal(ctx).Account, Graph: b.Graph, Node: b.Node, Tool: b.Tool, Args: b.Args, Requester: b.Requester, Agent: b.Agent,
 	})
 	if err != nil {
@@ -83,8 +84,8 @@ const (
 
 // replayPolicy evaluates past rulings with other rules. It changes nothing and does not return
 // arguments of actions.
-func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Body replay.HistoryReport }, error) {
-	done, err := s.heavyRead(ctx)
+func (h *Handlers) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Body replay.HistoryReport }, error) {
+	done, err := h.HeavyRead(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Bo
 	since := time.Now().Add(-time.Duration(in.Body.Seconds) * time.Second)
 	limited, end := context.WithTimeout(ctx, replayTimeout)
 	defer end()
-	past, err := s.config.Executor.Replay(limited, endpoint.Principal(ctx).Account, candidate, since)
+	past, err := h.Executor.Replay(limited, endpoint.Principal(ctx).Account, candidate, since)
 	if limited.Err() != nil && ctx.Err() == nil {
 		return nil, problems.New("bad_request", "the replay takes longer than %v: choose a shorter period or fewer rules", replayTimeout)
 	}
@@ -123,4 +124,9 @@ func formatMistakes(loadErr *policy.LoadError) string {
 		text += fmt.Sprintf("\nand %d more", more)
 	}
 	return text
+}
+
+func (h *Handlers) listRoutes(context.Context, *struct{}) (*explainOutput, error) {
+	body, err := json.Marshal(h.Executor.Routes())
+	return &explainOutput{body}, err
 }

@@ -1,4 +1,4 @@
-package server
+package people
 
 import (
 	"cmp"
@@ -35,22 +35,22 @@ type removePasskeyInput struct {
 	ID string `path:"id" maxLength:"512"`
 }
 
-func (s *Server) registerPasskeys() {
+func (h *Handlers) registerPasskeys(to huma.API) {
 	everybody := authn.Roles
-	huma.Register(s.api, endpoint.New("list-passkeys", http.MethodGet, passkeysPath, "List your passkeys", everybody...), s.passkeys)
+	huma.Register(to, endpoint.New("list-passkeys", http.MethodGet, passkeysPath, "List your passkeys", everybody...), h.passkeys)
 	begin := endpoint.New("begin-passkey", http.MethodPost, passkeysPath+"/options", "Get the options to create a passkey", everybody...)
 	begin.Description = "A passkey needs a session of a member that began less than 15 minutes ago, with a passkey if there is one. The browser creates it with these options within five minutes."
-	huma.Register(s.api, begin, s.beginPasskey)
+	huma.Register(to, begin, h.beginPasskey)
 	add := endpoint.New("add-passkey", http.MethodPost, passkeysPath, "Add a passkey that the browser created", everybody...)
 	add.DefaultStatus = http.StatusCreated
-	huma.Register(s.api, add, s.addPasskey)
+	huma.Register(to, add, h.addPasskey)
 	remove := endpoint.New("remove-passkey", http.MethodDelete, passkeysPath+"/{id}", "Remove a passkey", everybody...)
 	remove.DefaultStatus = http.StatusNoContent
-	huma.Register(s.api, remove, s.removePasskey)
+	huma.Register(to, remove, h.removePasskey)
 }
 
-func (s *Server) passkeys(ctx context.Context, in *browserInput) (*struct{ Body api.Passkeys }, error) {
-	sessions, err := s.membership()
+func (h *Handlers) passkeys(ctx context.Context, in *browserInput) (*struct{ Body api.Passkeys }, error) {
+	sessions, err := h.membership()
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func passkeyOf(k authn.Passkey) api.Passkey {
 	return api.Passkey{ID: k.ID, Name: k.Name, CreatedAt: k.Created, UsedAt: endpoint.TimeOrNil(k.Used), Synced: k.Synced}
 }
 
-func (s *Server) beginPasskey(ctx context.Context, in *browserInput) (*struct{ Body api.PasskeyOptions }, error) {
-	sessions, err := s.membership()
+func (h *Handlers) beginPasskey(ctx context.Context, in *browserInput) (*struct{ Body api.PasskeyOptions }, error) {
+	sessions, err := h.membership()
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (s *Server) beginPasskey(ctx context.Context, in *browserInput) (*struct{ B
 	return &struct{ Body api.PasskeyOptions }{api.PasskeyOptions{Options: options, State: begun.State}}, nil
 }
 
-func (s *Server) addPasskey(ctx context.Context, in *addPasskeyInput) (*struct{ Body api.Passkey }, error) {
-	sessions, err := s.membership()
+func (h *Handlers) addPasskey(ctx context.Context, in *addPasskeyInput) (*struct{ Body api.Passkey }, error) {
+	sessions, err := h.membership()
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +98,8 @@ func (s *Server) addPasskey(ctx context.Context, in *addPasskeyInput) (*struct{ 
 	return &struct{ Body api.Passkey }{passkeyOf(added)}, nil
 }
 
-func (s *Server) removePasskey(ctx context.Context, in *removePasskeyInput) (*struct{}, error) {
-	sessions, err := s.membership()
+func (h *Handlers) removePasskey(ctx context.Context, in *removePasskeyInput) (*struct{}, error) {
+	sessions, err := h.membership()
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package server
+package deliveries
 
 import (
 	"context"
@@ -33,23 +33,23 @@ type (
 	webhookTestOutput   struct{ Body api.WebhookTest }
 )
 
-func (s *Server) registerWebhooks() {
-	huma.Register(s.api, endpoint.New("list-webhooks", http.MethodGet, webhooksPath, "List the subscriptions to events", authn.RoleAdmin), s.listWebhooks)
+func (h *Handlers) registerWebhooks(to huma.API) {
+	huma.Register(to, endpoint.New("list-webhooks", http.MethodGet, webhooksPath, "List the subscriptions to events", authn.RoleAdmin), h.listWebhooks)
 	create := endpoint.New("create-webhook", http.MethodPost, webhooksPath, "Subscribe a URL to events", authn.RoleAdmin)
 	create.DefaultStatus = http.StatusCreated
 	create.Description = "Events are CloudEvents 1.0, signed as Standard Webhooks. The secret is shown once."
-	huma.Register(s.api, create, s.createWebhook)
-	huma.Register(s.api, endpoint.New("get-webhook", http.MethodGet, webhooksPath+"/{id}", "Show a subscription", authn.RoleAdmin), s.getWebhook)
+	huma.Register(to, create, h.createWebhook)
+	huma.Register(to, endpoint.New("get-webhook", http.MethodGet, webhooksPath+"/{id}", "Show a subscription", authn.RoleAdmin), h.getWebhook)
 	change := endpoint.New("change-webhook", http.MethodPut, webhooksPath+"/{id}", "Change a subscription, and enable it", authn.RoleAdmin)
 	change.Description = "A disabled subscription is enabled again, and gets the events that it missed."
-	huma.Register(s.api, change, s.changeWebhook)
+	huma.Register(to, change, h.changeWebhook)
 	remove := endpoint.New("delete-webhook", http.MethodDelete, webhooksPath+"/{id}", "Delete a subscription", authn.RoleAdmin)
 	remove.DefaultStatus = http.StatusNoContent
-	huma.Register(s.api, remove, s.deleteWebhook)
+	huma.Register(to, remove, h.deleteWebhook)
 	rotate := endpoint.New("rotate-webhook", http.MethodPost, webhooksPath+"/{id}/rotate", "Create a new secret", authn.RoleAdmin)
 	rotate.Description = "For 24 hours messages have the signatures of the new and of the old secret. The new secret is shown once."
-	huma.Register(s.api, rotate, s.rotateWebhook)
-	huma.Register(s.api, endpoint.New("test-webhook", http.MethodPost, webhooksPath+"/{id}/test", "Send a test event", authn.RoleAdmin), s.testWebhook)
+	huma.Register(to, rotate, h.rotateWebhook)
+	huma.Register(to, endpoint.New("test-webhook", http.MethodPost, webhooksPath+"/{id}/test", "Send a test event", authn.RoleAdmin), h.testWebhook)
 }
 
 func webhookOf(v executor.WebhookView) api.Webhook {
@@ -64,56 +64,56 @@ func filterOf(b api.SaveWebhook) webhook.Filter {
 	return webhook.Filter{Types: b.Types, Kinds: b.Kinds, Graphs: b.Graphs, Environments: b.Environments}
 }
 
-func (s *Server) listWebhooks(ctx context.Context, _ *struct{}) (*endpoint.Page[api.Webhook], error) {
-	list, err := s.config.Executor.ListWebhooks(ctx, endpoint.Principal(ctx).Account)
+func (h *Handlers) listWebhooks(ctx context.Context, _ *struct{}) (*endpoint.Page[api.Webhook], error) {
+	list, err := h.Executor.ListWebhooks(ctx, endpoint.Principal(ctx).Account)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
 	return endpoint.Paged(list, len(list), webhookOf, nil)
 }
 
-func (s *Server) createWebhook(ctx context.Context, in *saveWebhookInput) (*webhookSecretOutput, error) {
+func (h *Handlers) createWebhook(ctx context.Context, in *saveWebhookInput) (*webhookSecretOutput, error) {
 	me := endpoint.Principal(ctx)
-	v, secret, err := s.config.Executor.CreateWebhook(ctx, me.Account, me.ID, in.Body.URL, filterOf(in.Body))
+	v, secret, err := h.Executor.CreateWebhook(ctx, me.Account, me.ID, in.Body.URL, filterOf(in.Body))
 	if err != nil {
 		return nil, problems.Of(err)
 	}
 	return &webhookSecretOutput{api.WebhookSecret{Webhook: webhookOf(v), Secret: secret}}, nil
 }
 
-func (s *Server) getWebhook(ctx context.Context, in *webhookInput) (*webhookOutput, error) {
-	v, err := s.config.Executor.GetWebhook(ctx, endpoint.Principal(ctx).Account, in.ID)
+func (h *Handlers) getWebhook(ctx context.Context, in *webhookInput) (*webhookOutput, error) {
+	v, err := h.Executor.GetWebhook(ctx, endpoint.Principal(ctx).Account, in.ID)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
 	return &webhookOutput{webhookOf(v)}, nil
 }
 
-func (s *Server) changeWebhook(ctx context.Context, in *changeWebhookInput) (*webhookOutput, error) {
-	v, err := s.config.Executor.ChangeWebhook(ctx, endpoint.Principal(ctx).Account, in.ID, in.Body.URL, filterOf(in.Body))
+func (h *Handlers) changeWebhook(ctx context.Context, in *changeWebhookInput) (*webhookOutput, error) {
+	v, err := h.Executor.ChangeWebhook(ctx, endpoint.Principal(ctx).Account, in.ID, in.Body.URL, filterOf(in.Body))
 	if err != nil {
 		return nil, problems.Of(err)
 	}
 	return &webhookOutput{webhookOf(v)}, nil
 }
 
-func (s *Server) deleteWebhook(ctx context.Context, in *webhookInput) (*struct{}, error) {
-	if err := s.config.Executor.RemoveWebhook(ctx, endpoint.Principal(ctx).Account, in.ID); err != nil {
+func (h *Handlers) deleteWebhook(ctx context.Context, in *webhookInput) (*struct{}, error) {
+	if err := h.Executor.RemoveWebhook(ctx, endpoint.Principal(ctx).Account, in.ID); err != nil {
 		return nil, problems.Of(err)
 	}
 	return nil, nil
 }
 
-func (s *Server) rotateWebhook(ctx context.Context, in *webhookInput) (*webhookSecretOutput, error) {
-	v, secret, err := s.config.Executor.RotateWebhook(ctx, endpoint.Principal(ctx).Account, in.ID)
+func (h *Handlers) rotateWebhook(ctx context.Context, in *webhookInput) (*webhookSecretOutput, error) {
+	v, secret, err := h.Executor.RotateWebhook(ctx, endpoint.Principal(ctx).Account, in.ID)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
 	return &webhookSecretOutput{api.WebhookSecret{Webhook: webhookOf(v), Secret: secret}}, nil
 }
 
-func (s *Server) testWebhook(ctx context.Context, in *webhookInput) (*webhookTestOutput, error) {
-	code, err := s.config.Executor.TestWebhook(ctx, endpoint.Principal(ctx).Account, in.ID)
+func (h *Handlers) testWebhook(ctx context.Context, in *webhookInput) (*webhookTestOutput, error) {
+	code, err := h.Executor.TestWebhook(ctx, endpoint.Principal(ctx).Account, in.ID)
 	if err != nil {
 		return nil, problems.Of(err)
 	}

@@ -1,4 +1,4 @@
-package server
+package people
 
 import (
 	"context"
@@ -29,30 +29,26 @@ var credentialLists = []credentialList{
 	{path: "/me/sessions", name: "my-sessions", of: authn.TypeSession, mine: true, roles: authn.Roles},
 }
 
-func (s *Server) registerAdmin() {
+func (h *Handlers) registerCredentials(to huma.API) {
 	for _, l := range credentialLists {
 		text := map[bool]string{false: "", true: "your "}[l.mine] + strings.TrimPrefix(l.name, "my-")
-		huma.Register(s.api, endpoint.New("list-"+l.name, http.MethodGet, api.Prefix+l.path, "List "+text+" that are valid", l.roles...),
+		huma.Register(to, endpoint.New("list-"+l.name, http.MethodGet, api.Prefix+l.path, "List "+text+" that are valid", l.roles...),
 			func(ctx context.Context, _ *struct{}) (*endpoint.Page[api.Credential], error) {
-				return s.listCredentials(ctx, l)
+				return h.listCredentials(ctx, l)
 			})
 		end := endpoint.New("end-"+strings.TrimSuffix(l.name, "s"), http.MethodDelete, api.Prefix+l.path+"/{id}", "Revoke one of "+text, l.roles...)
 		end.DefaultStatus = http.StatusNoContent
-		huma.Register(s.api, end, func(ctx context.Context, in *memberInput) (*struct{}, error) {
-			return nil, s.endCredential(ctx, l, in.ID)
+		huma.Register(to, end, func(ctx context.Context, in *memberInput) (*struct{}, error) {
+			return nil, h.endCredential(ctx, l, in.ID)
 		})
 	}
-	huma.Register(s.api, endpoint.New("configuration", http.MethodGet, api.Prefix+"/configuration", "Get the effective configuration", authn.RoleAdmin),
-		func(context.Context, *struct{}) (*endpoint.Page[api.Setting], error) {
-			return endpoint.Paged(s.config.Settings, len(s.config.Settings), func(v api.Setting) api.Setting { return v }, nil)
-		})
 }
 
 // personOf returns the person whose credentials a list has; "" for all.
-func (s *Server) personOf(ctx context.Context, l credentialList) (person string, err error) {
+func (h *Handlers) personOf(ctx context.Context, l credentialList) (person string, err error) {
 	me := endpoint.Principal(ctx)
 	switch {
-	case s.sessions == nil, l.mine && !authn.IsSession(me.Auth.Credential):
+	case h.Sessions == nil, l.mine && !authn.IsSession(me.Auth.Credential):
 		return "", store.ErrNotFound
 	case l.mine:
 		return me.ID, nil
@@ -60,13 +56,13 @@ func (s *Server) personOf(ctx context.Context, l credentialList) (person string,
 	return "", nil
 }
 
-func (s *Server) listCredentials(ctx context.Context, l credentialList) (*endpoint.Page[api.Credential], error) {
+func (h *Handlers) listCredentials(ctx context.Context, l credentialList) (*endpoint.Page[api.Credential], error) {
 	me := endpoint.Principal(ctx)
-	person, err := s.personOf(ctx, l)
+	person, err := h.personOf(ctx, l)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	list, err := s.sessions.ValidCredentials(ctx, me.Account, l.of, person)
+	list, err := h.Sessions.ValidCredentials(ctx, me.Account, l.of, person)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -75,11 +71,11 @@ func (s *Server) listCredentials(ctx context.Context, l credentialList) (*endpoi
 	}, nil)
 }
 
-func (s *Server) endCredential(ctx context.Context, l credentialList, id string) error {
+func (h *Handlers) endCredential(ctx context.Context, l credentialList, id string) error {
 	me := endpoint.Principal(ctx)
-	person, err := s.personOf(ctx, l)
+	person, err := h.personOf(ctx, l)
 	if err == nil {
-		err = s.sessions.EndCredential(ctx, me.Account, l.of, person, id, me)
+		err = h.Sessions.EndCredential(ctx, me.Account, l.of, person, id, me)
 	}
 	if err != nil {
 		return problems.Of(err)

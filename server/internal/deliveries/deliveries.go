@@ -1,4 +1,4 @@
-package server
+package deliveries
 
 import (
 	"context"
@@ -26,11 +26,11 @@ type deliveryInput struct {
 	ID string `path:"id" maxLength:"2048"`
 }
 
-func (s *Server) registerDeliveries() {
-	huma.Register(s.api, endpoint.New("list-deliveries", http.MethodGet, api.Prefix+"/deliveries", "List the deliveries of notices to people", authn.RoleApprover, authn.RoleAuditor), s.listDeliveries)
-	huma.Register(s.api, endpoint.New("send-delivery", http.MethodPost, api.Prefix+"/deliveries/{id}/send", "Send a delivery again", authn.RoleAdmin), s.sendDelivery)
+func (h *Handlers) registerDeliveries(to huma.API) {
+	huma.Register(to, endpoint.New("list-deliveries", http.MethodGet, api.Prefix+"/deliveries", "List the deliveries of notices to people", authn.RoleApprover, authn.RoleAuditor), h.listDeliveries)
+	huma.Register(to, endpoint.New("send-delivery", http.MethodPost, api.Prefix+"/deliveries/{id}/send", "Send a delivery again", authn.RoleAdmin), h.sendDelivery)
 	health := endpoint.New("delivery-health", http.MethodGet, api.Prefix+"/deliveries/health", "Count the deliveries of each channel", authn.RoleApprover, authn.RoleAuditor)
-	huma.Register(s.api, health, s.deliveryHealth)
+	huma.Register(to, health, h.deliveryHealth)
 }
 
 // deliveryOf converts a delivery. Addresses of people are shown to admins only.
@@ -60,20 +60,20 @@ func maskAddress(to string) string {
 	return string(letters[0]) + "•••" + string(letters[len(letters)-1])
 }
 
-func (s *Server) listDeliveries(ctx context.Context, in *deliveriesInput) (*endpoint.Page[api.Delivery], error) {
+func (h *Handlers) listDeliveries(ctx context.Context, in *deliveriesInput) (*endpoint.Page[api.Delivery], error) {
 	me := endpoint.Principal(ctx)
 	filter := executor.DeliveryFilter{Request: in.Request, Channel: in.Channel, State: executor.DeliveryState(in.State), Limit: endpoint.PageSize(in.Limit)}
 	if err := endpoint.ReadCursor(in.Cursor, &filter.After); err != nil {
 		return nil, err
 	}
-	list, next, err := s.config.Executor.Deliveries(ctx, me.Account, filter)
+	list, next, err := h.Executor.Deliveries(ctx, me.Account, filter)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
 	page := &endpoint.Page[api.Delivery]{Body: api.Page[api.Delivery]{Items: make([]api.Delivery, 0, len(list))}}
 	for _, v := range list {
 		if !me.Has(authn.RoleAdmin) {
-			_, visible, err := s.visibility.MaySeeID(ctx, me, v.DeliveryIndex.Request)
+			_, visible, err := h.Visibility.MaySeeID(ctx, me, v.DeliveryIndex.Request)
 			if err != nil {
 				return nil, problems.Of(err)
 			}
@@ -89,17 +89,17 @@ func (s *Server) listDeliveries(ctx context.Context, in *deliveriesInput) (*endp
 	return page, err
 }
 
-func (s *Server) sendDelivery(ctx context.Context, in *deliveryInput) (*struct{ Body api.Delivery }, error) {
+func (h *Handlers) sendDelivery(ctx context.Context, in *deliveryInput) (*struct{ Body api.Delivery }, error) {
 	me := endpoint.Principal(ctx)
-	v, err := s.config.Executor.SendAgain(ctx, me.Account, in.ID)
+	v, err := h.Executor.SendAgain(ctx, me.Account, in.ID)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
 	return &struct{ Body api.Delivery }{deliveryOf(v, true)}, nil
 }
 
-func (s *Server) deliveryHealth(ctx context.Context, _ *struct{}) (*endpoint.Page[api.ChannelHealth], error) {
-	list, err := s.config.Executor.DeliveryHealth(ctx, endpoint.Principal(ctx).Account)
+func (h *Handlers) deliveryHealth(ctx context.Context, _ *struct{}) (*endpoint.Page[api.ChannelHealth], error) {
+	list, err := h.Executor.DeliveryHealth(ctx, endpoint.Principal(ctx).Account)
 	if err != nil {
 		return nil, problems.Of(err)
 	}

@@ -1,4 +1,4 @@
-package server
+package rules
 
 import (
 	"context"
@@ -35,19 +35,19 @@ type grantInput struct {
 	ID string `path:"id" maxLength:"512"`
 }
 
-func (s *Server) registerGrants() {
+func (h *Handlers) registerGrants(to huma.API) {
 	create := endpoint.New("create-grant", http.MethodPost, api.Prefix+"/requests/{id}/grant", "Create a bounded grant from your approval", authn.RoleApprover)
 	endpoint.SetAction(create, executor.ActCreateGrant)
-	huma.Register(s.api, create, s.createGrant)
-	huma.Register(s.api, endpoint.New("list-grants", http.MethodGet, api.Prefix+"/grants", "List grants", authn.RoleApprover, authn.RoleAuditor), s.listGrants)
-	huma.Register(s.api, endpoint.New("revoke-grant", http.MethodPost, api.Prefix+"/grants/{id}/revoke", "Revoke a grant", authn.RoleApprover), s.revokeGrant)
+	huma.Register(to, create, h.createGrant)
+	huma.Register(to, endpoint.New("list-grants", http.MethodGet, api.Prefix+"/grants", "List grants", authn.RoleApprover, authn.RoleAuditor), h.listGrants)
+	huma.Register(to, endpoint.New("revoke-grant", http.MethodPost, api.Prefix+"/grants/{id}/revoke", "Revoke a grant", authn.RoleApprover), h.revokeGrant)
 }
 
-func (s *Server) createGrant(ctx context.Context, in *createGrantInput) (*grantOutput, error) {
+func (h *Handlers) createGrant(ctx context.Context, in *createGrantInput) (*grantOutput, error) {
 	me := endpoint.Principal(ctx)
 	terms := executor.GrantRequest{By: me.ID, Via: me.Auth.Via(), Auth: me.Auth.Strength, TTL: time.Duration(in.Body.Seconds) * time.Second, MaxUses: in.Body.Uses}
 	if in.IdempotencyKey != "" {
-		terms.Idempotency = idempotencyKeyFor(in.IdempotencyKey, string(executor.ActCreateGrant), in.Body)
+		terms.Idempotency = endpoint.IdempotencyKey(in.IdempotencyKey, string(executor.ActCreateGrant), in.Body)
 	}
 	if in.Body.Budget != nil {
 		terms.Budget = &grant.Budget{Of: in.Body.Budget.Field, Max: in.Body.Budget.Max}
@@ -57,11 +57,11 @@ func (s *Server) createGrant(ctx context.Context, in *createGrantInput) (*grantO
 			return nil, problems.New("bad_request", "relax must be an object of constraints")
 		}
 	}
-	g, err := s.config.Executor.CreateGrant(ctx, me.Account, in.ID, terms)
+	g, err := h.Executor.CreateGrant(ctx, me.Account, in.ID, terms)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	one, _, err := s.shownGrant(ctx, g)
+	one, _, err := h.shownGrant(ctx, g)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -70,24 +70,24 @@ func (s *Server) createGrant(ctx context.Context, in *createGrantInput) (*grantO
 
 // shownGrant returns a grant as the caller may see it. A grant is visible to the audience of its
 // request.
-func (s *Server) shownGrant(ctx context.Context, g executor.Grant) (api.Grant, bool, error) {
+func (h *Handlers) shownGrant(ctx context.Context, g executor.Grant) (api.Grant, bool, error) {
 	me, one := endpoint.Principal(ctx), grantOf(g)
-	doc, visible, err := s.visibility.MaySeeID(ctx, me, g.Request)
+	doc, visible, err := h.Visibility.MaySeeID(ctx, me, g.Request)
 	if visibility.Masks(me, doc) {
 		one.Args = visibility.MaskConstraints(one.Args, doc.Requirement.Sensitive)
 	}
 	return one, visible, err
 }
 
-func (s *Server) listGrants(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
-	list, err := s.config.Executor.ListGrants(ctx, endpoint.Principal(ctx).Account)
+func (h *Handlers) listGrants(ctx context.Context, _ *struct{}) (*grantsOutput, error) {
+	list, err := h.Executor.ListGrants(ctx, endpoint.Principal(ctx).Account)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
 	out := new(grantsOutput)
 	out.Body.Items = []api.Grant{}
 	for _, g := range list {
-		one, visible, err := s.shownGrant(ctx, g)
+		one, visible, err := h.shownGrant(ctx, g)
 		if err != nil {
 			return nil, problems.Of(err)
 		}
@@ -98,9 +98,9 @@ func (s *Server) listGrants(ctx context.Context, _ *struct{}) (*grantsOutput, er
 	return out, nil
 }
 
-func (s *Server) revokeGrant(ctx context.Context, in *grantInput) (*struct{}, error) {
+func (h *Handlers) revokeGrant(ctx context.Context, in *grantInput) (*struct{}, error) {
 	me := endpoint.Principal(ctx)
-	if err := s.config.Executor.RevokeGrant(ctx, me.Account, in.ID, me.From()); err != nil {
+	if err := h.Executor.RevokeGrant(ctx, me.Account, in.ID, me.From()); err != nil {
 		return nil, problems.Of(err)
 	}
 	return nil, nil

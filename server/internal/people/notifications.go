@@ -1,4 +1,4 @@
-package server
+package people
 
 import (
 	"context"
@@ -20,20 +20,20 @@ const notificationsPath = api.Prefix + "/me/notifications"
 
 type notificationsOutput struct{ Body api.Notifications }
 
-func (s *Server) registerNotifications() {
+func (h *Handlers) registerNotifications(to huma.API) {
 	roles := []authn.Role{authn.RoleApprover, authn.RoleAuditor}
-	huma.Register(s.api, endpoint.New("notifications", http.MethodGet, notificationsPath, "Get how you are notified", roles...), func(ctx context.Context, _ *struct{}) (*notificationsOutput, error) {
+	huma.Register(to, endpoint.New("notifications", http.MethodGet, notificationsPath, "Get how you are notified", roles...), func(ctx context.Context, _ *struct{}) (*notificationsOutput, error) {
 		me := endpoint.Principal(ctx)
-		p, err := s.config.Executor.Person(ctx, me.Account, me.ID)
+		p, err := h.Executor.Person(ctx, me.Account, me.ID)
 		if err != nil {
 			return nil, problems.Of(err)
 		}
-		return &notificationsOutput{s.notificationsOf(p)}, nil
+		return &notificationsOutput{h.notificationsOf(p)}, nil
 	})
-	huma.Register(s.api, endpoint.New("set-notifications", http.MethodPut, notificationsPath, "Replace how you are notified", roles...), s.setNotifications)
+	huma.Register(to, endpoint.New("set-notifications", http.MethodPut, notificationsPath, "Replace how you are notified", roles...), h.setNotifications)
 }
 
-func (s *Server) setNotifications(ctx context.Context, in *struct{ Body api.SaveNotifications }) (*notificationsOutput, error) {
+func (h *Handlers) setNotifications(ctx context.Context, in *struct{ Body api.SaveNotifications }) (*notificationsOutput, error) {
 	me := endpoint.Principal(ctx)
 	settings, err := settingsOf(in.Body)
 	if err == nil {
@@ -42,14 +42,14 @@ func (s *Server) setNotifications(ctx context.Context, in *struct{ Body api.Save
 	if err != nil {
 		return nil, problems.New("bad_request", "the settings are not valid: %s", err)
 	}
-	if _, err = s.config.Executor.SetNotifications(ctx, me.Account, me.From(), settings); err != nil {
+	if _, err = h.Executor.SetNotifications(ctx, me.Account, me.From(), settings); err != nil {
 		return nil, problems.Of(err)
 	}
-	p, err := s.config.Executor.Person(ctx, me.Account, me.ID)
+	p, err := h.Executor.Person(ctx, me.Account, me.ID)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	return &notificationsOutput{s.notificationsOf(p)}, nil
+	return &notificationsOutput{h.notificationsOf(p)}, nil
 }
 
 // settingsOf converts settings of the API.
@@ -83,9 +83,9 @@ func settingsOf(in api.SaveNotifications) (s people.Settings, err error) {
 	return s, nil
 }
 
-func (s *Server) notificationsOf(p executor.Person) api.Notifications {
+func (h *Handlers) notificationsOf(p executor.Person) api.Notifications {
 	n := api.Notifications{Addresses: []api.NotificationAddress{}, Channels: []string{}}
-	n.Channels = append(n.Channels, s.config.Executor.PersonalKinds()...)
+	n.Channels = append(n.Channels, h.Executor.PersonalKinds()...)
 	for _, a := range p.Addresses {
 		n.Addresses = append(n.Addresses, api.NotificationAddress{ID: a.ID, Channel: a.Channel, Name: a.Name, AddedAt: a.At})
 	}

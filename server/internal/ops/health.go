@@ -1,4 +1,4 @@
-package server
+package ops
 
 import (
 	"context"
@@ -54,17 +54,17 @@ func (r *readiness) ready(ctx context.Context) error {
 	return r.err
 }
 
-func (s *Server) registerHealth() {
+func (h *Handlers) registerHealth(to huma.API) {
 	ok := func() *struct{ Body api.Health } {
-		return &struct{ Body api.Health }{api.Health{Status: "ok", Version: s.config.Version}}
+		return &struct{ Body api.Health }{api.Health{Status: "ok", Version: h.Version}}
 	}
-	ready := newReadiness(s.config.Executor.Ready)
-	huma.Register(s.api, endpoint.New("healthz", http.MethodGet, "/healthz", "Report whether the process is alive"), func(context.Context, *struct{}) (*struct{ Body api.Health }, error) {
+	ready := newReadiness(h.Ready)
+	huma.Register(to, endpoint.New("healthz", http.MethodGet, "/healthz", "Report whether the process is alive"), func(context.Context, *struct{}) (*struct{ Body api.Health }, error) {
 		return ok(), nil
 	})
-	huma.Register(s.api, endpoint.New("readyz", http.MethodGet, "/readyz", "Report whether the server can serve: the store is reachable and writable, and the server is not shutting down"), func(ctx context.Context, _ *struct{}) (*struct{ Body api.Health }, error) {
+	huma.Register(to, endpoint.New("readyz", http.MethodGet, "/readyz", "Report whether the server can serve: the store is reachable and writable, and the server is not shutting down"), func(ctx context.Context, _ *struct{}) (*struct{ Body api.Health }, error) {
 		if err := ready.ready(ctx); err != nil {
-			s.logUnready(err)
+			h.logUnready(err)
 			return nil, problems.Overloaded("not ready")
 		}
 		return ok(), nil
@@ -77,8 +77,8 @@ const unreadyLogInterval = time.Minute
 
 // logUnready logs why the server is not ready. A shutdown is logged elsewhere, and a disconnected
 // probe says nothing about readiness.
-func (s *Server) logUnready(err error) {
-	if !errors.Is(err, executor.ErrClosed) && !errors.Is(err, context.Canceled) && s.unreadyLog.Due(time.Now(), unreadyLogInterval) {
-		s.config.Log.Error("not ready", "err", err)
+func (h *Handlers) logUnready(err error) {
+	if !errors.Is(err, executor.ErrClosed) && !errors.Is(err, context.Canceled) && h.unreadyLog.Due(time.Now(), unreadyLogInterval) {
+		h.Log.Error("not ready", "err", err)
 	}
 }

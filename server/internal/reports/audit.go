@@ -1,8 +1,9 @@
-package server
+package reports
 
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -13,13 +14,21 @@ import (
 	"github.com/fermata-go/fermata/server/internal/problems"
 )
 
-func (s *Server) registerAudit() {
+// ndjson is the media type of newline-delimited JSON.
+const ndjson = "application/x-ndjson"
+
+func (h *Handlers) registerAudit(to huma.API) {
 	signed := endpoint.New("list-checkpoints", http.MethodGet, api.Prefix+"/audit/checkpoints", "List the signed checkpoints of the audit log", authn.RoleAuditor)
 	signed.Description = "Keep them outside the server: the log must extend each of them. fermata audit verify --kept compares a log with kept checkpoints."
-	huma.Register(s.api, signed, s.checkpoints)
+	huma.Register(to, signed, h.checkpoints)
 	findings := endpoint.New("audit-findings", http.MethodGet, api.Prefix+"/audit/findings", "Reconcile the audit log, the runs and the effects", authn.RoleAuditor)
 	findings.Description = "The result is computed on request from the log and all runs of the account, which can take a while. One such call per account runs at a time. After a long one, the next call may be rejected for up to a minute (503, Retry-After)."
-	huma.Register(s.api, findings, s.findings)
+	huma.Register(to, findings, h.findings)
+	export := endpoint.New("read-audit", http.MethodGet, api.Prefix+"/audit", "Export the audit log of the account as stored, one record per line", authn.RoleAuditor)
+	export.Responses = map[string]*huma.Response{"200": {
+		Description: "One JSON object per line. Changing any byte breaks the hash chain.", Content: map[string]*huma.MediaType{ndjson: {Schema: &huma.Schema{Type: "string"}}},
+	}}
+	huma.Register(to, export, h.readAudit)
 }
 
 type checkpointsInput struct {
@@ -27,10 +36,10 @@ type checkpointsInput struct {
 	Limit int   `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 100 by default."`
 }
 
-func (s *Server) checkpoints(ctx context.Context, in *checkpointsInput) (*struct{ Body api.Checkpoints }, error) {
+func (h *Handlers) checkpoints(ctx context.Context, in *checkpointsInput) (*struct{ Body api.Checkpoints }, error) {
 	size := endpoint.PageSize(in.Limit)
 	// one more shows whether there is a next page
-	list, public, err := s.config.Executor.AuditCheckpoints(ctx, endpoint.Principal(ctx).Account, in.After, size+1)
+	list, public, err := h.Executor.AuditCheckpoints(ctx, endpoint.Principal(ctx).Account, in.After, size+1)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -49,13 +58,13 @@ func (s *Server) checkpoints(ctx context.Context, in *checkpointsInput) (*struct
 const maxFindings = 1000
 
 // findings reconciles the records of the caller's account.
-func (s *Server) findings(ctx context.Context, _ *struct{}) (*struct{ Body api.Findings }, error) {
-	done, err := s.heavyRead(ctx)
+func (h *Handlers) findings(ctx context.Context, _ *struct{}) (*struct{ Body api.Findings }, error) {
+	done, err := h.HeavyRead(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	found, err := s.config.Executor.Reconcile(ctx, endpoint.Principal(ctx).Account)
+	found, err := h.Executor.Reconcile(ctx, endpoint.Principal(ctx).Account)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -69,4 +78,26 @@ func (s *Server) findings(ctx context.Context, _ *struct{}) (*struct{ Body api.F
 		}
 	}
 	return &struct{ Body api.Findings }{out}, nil
+}
+
+type auditInput struct {
+	After int64 `query:"after" minimum:"0" doc:"The sequence number of the last record already read."`
+	Limit int   `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 1000 by default."`
+}
+
+// readAudit writes records exactly as they are stored: their hashes cover every byte.
+func (h *Handlers) readAudit(ctx context.Context, in *auditInput) (*huma.StreamResponse, error) {
+	list, err := h.Executor.AuditLines(ctx, endpoint.Principal(ctx).Account, in.After, in.Limit)
+	if err != nil {
+		return nil, problems.Of(err)
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", ndjson)
+		var text strings.Builder
+		for _, line := range list {
+			text.Write(line.Raw)
+			text.WriteByte('\n')
+		}
+		_, _ = hc.BodyWriter().Write([]byte(text.String())) // a disconnected client needs no error
+	}}, nil
 }

@@ -1,4 +1,4 @@
-package server
+package people
 
 import (
 	"context"
@@ -20,26 +20,26 @@ type memberInput struct {
 	ID string `path:"id" maxLength:"512"`
 }
 
-func (s *Server) registerMembers() {
+func (h *Handlers) registerMembers(to huma.API) {
 	invite := endpoint.New("invite", http.MethodPost, api.Prefix+"/invitations", "Invite a person to sign in", authn.RoleAdmin)
 	invite.Description = "The link lets one person choose a password or create a passkey, once. An invitation for a member replaces the password and the passkeys."
-	huma.Register(s.api, invite, s.invite)
-	huma.Register(s.api, endpoint.New("list-members", http.MethodGet, api.Prefix+"/members", "List the people who sign in with a password or a passkey", authn.RoleAdmin), s.members)
+	huma.Register(to, invite, h.invite)
+	huma.Register(to, endpoint.New("list-members", http.MethodGet, api.Prefix+"/members", "List the people who sign in with a password or a passkey", authn.RoleAdmin), h.members)
 	remove := endpoint.New("remove-member", http.MethodDelete, api.Prefix+"/members/{id}", "Remove a member and end their sessions", authn.RoleAdmin)
 	remove.DefaultStatus = http.StatusNoContent
-	huma.Register(s.api, remove, s.removeMember)
+	huma.Register(to, remove, h.removeMember)
 }
 
 // membership returns the members' sessions, or a problem if people sign in otherwise.
-func (s *Server) membership() (*authn.Sessions, error) {
-	if s.sessions == nil || !s.sessions.HasMembers() {
+func (h *Handlers) membership() (*authn.Sessions, error) {
+	if h.Sessions == nil || !h.Sessions.HasMembers() {
 		return nil, problems.New("not_found", "this server has no members: people sign in at an identity provider, or not at all")
 	}
-	return s.sessions, nil
+	return h.Sessions, nil
 }
 
-func (s *Server) invite(ctx context.Context, in *inviteInput) (*struct{ Body api.Invitation }, error) {
-	sessions, err := s.membership()
+func (h *Handlers) invite(ctx context.Context, in *inviteInput) (*struct{ Body api.Invitation }, error) {
+	sessions, err := h.membership()
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ func (s *Server) invite(ctx context.Context, in *inviteInput) (*struct{ Body api
 	return &struct{ Body api.Invitation }{api.Invitation{Path: path, Until: until}}, nil
 }
 
-func (s *Server) members(ctx context.Context, _ *struct{}) (*struct{ Body api.Page[api.Member] }, error) {
-	sessions, err := s.membership()
+func (h *Handlers) members(ctx context.Context, _ *struct{}) (*struct{ Body api.Page[api.Member] }, error) {
+	sessions, err := h.membership()
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +76,9 @@ func (s *Server) members(ctx context.Context, _ *struct{}) (*struct{ Body api.Pa
 	return &struct{ Body api.Page[api.Member] }{page}, nil
 }
 
-func (s *Server) removeMember(ctx context.Context, in *memberInput) (*struct{}, error) {
+func (h *Handlers) removeMember(ctx context.Context, in *memberInput) (*struct{}, error) {
 	me := endpoint.Principal(ctx)
-	sessions, err := s.membership()
+	sessions, err := h.membership()
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *Server) removeMember(ctx context.Context, in *memberInput) (*struct{}, 
 	}
 	for _, m := range members {
 		if err == nil && m.ID == in.ID {
-			err = s.unlinkAll(ctx, me, m.Name)
+			err = h.unlinkAll(ctx, me, m.Name)
 		}
 	}
 	if err != nil {
@@ -98,10 +98,10 @@ func (s *Server) removeMember(ctx context.Context, in *memberInput) (*struct{}, 
 }
 
 // unlinkAll unlinks the accounts of channels of a removed member, which could decide otherwise.
-func (s *Server) unlinkAll(ctx context.Context, me authn.Principal, person string) error {
-	links, err := s.config.Executor.ChannelLinks(ctx, me.Account, person)
+func (h *Handlers) unlinkAll(ctx context.Context, me authn.Principal, person string) error {
+	links, err := h.Executor.ChannelLinks(ctx, me.Account, person)
 	for _, link := range links {
-		failed := s.config.Executor.RevokeChannelLink(ctx, channel.Sender{Account: me.Account, Channel: link.Channel, ID: link.Sender}, person, me.From())
+		failed := h.Executor.RevokeChannelLink(ctx, channel.Sender{Account: me.Account, Channel: link.Channel, ID: link.Sender}, person, me.From())
 		if !errors.Is(failed, channel.ErrNotLinked) {
 			err = errors.Join(err, failed)
 		}

@@ -1,4 +1,4 @@
-package server
+package people
 
 import (
 	"cmp"
@@ -27,18 +27,18 @@ type unlinkInput struct {
 	ID string `path:"id" maxLength:"2048"`
 }
 
-func (s *Server) registerLinks() {
+func (h *Handlers) registerLinks(to huma.API) {
 	list := endpoint.New("list-channel-links", http.MethodGet, api.Prefix+"/me/channel-links", "List the accounts of channels that are linked to yourself", authn.RoleApprover)
-	huma.Register(s.api, list, s.listLinks)
+	huma.Register(to, list, h.listLinks)
 	offer := endpoint.New("get-link-offer", http.MethodGet, api.Prefix+"/me/channel-links/offers/{token}", "Get the account that a one-time link would link", authn.RoleApprover)
 	offer.Description = "It links nothing."
-	huma.Register(s.api, offer, s.linkOffer)
+	huma.Register(to, offer, h.linkOffer)
 	link := endpoint.New("link-channel", http.MethodPost, api.Prefix+"/me/channel-links", "Link an account of a channel to yourself", authn.RoleApprover)
 	link.Description = "The token is that of a one-time link that a channel, such as Slack, has sent to the account. Decisions from the account then count as yours. It needs a session."
-	huma.Register(s.api, link, s.linkChannel)
+	huma.Register(to, link, h.linkChannel)
 	unlink := endpoint.New("unlink-channel", http.MethodDelete, api.Prefix+"/me/channel-links/{id}", "Unlink an account of a channel from yourself", authn.RoleApprover)
 	unlink.DefaultStatus = http.StatusNoContent
-	huma.Register(s.api, unlink, s.unlinkChannel)
+	huma.Register(to, unlink, h.unlinkChannel)
 }
 
 // needSession rejects callers that are not a person in a browser.
@@ -61,17 +61,17 @@ func linkProblem(err error) error {
 	return problems.Of(err)
 }
 
-func (s *Server) linkOffer(ctx context.Context, in *offerInput) (*struct{ Body api.LinkOffer }, error) {
+func (h *Handlers) linkOffer(ctx context.Context, in *offerInput) (*struct{ Body api.LinkOffer }, error) {
 	me := endpoint.Principal(ctx)
 	if err := needSession(me); err != nil {
 		return nil, err
 	}
-	t, err := s.config.Executor.LinkToken(ctx, me.Account, in.Token)
+	t, err := h.Executor.LinkToken(ctx, me.Account, in.Token)
 	if err != nil {
 		return nil, linkProblem(err)
 	}
 	offer := api.LinkOffer{Channel: t.Channel, Sender: t.Sender, Name: t.Name, Until: t.Until}
-	now, err := s.config.Executor.ChannelLink(ctx, channel.Sender{Account: me.Account, Channel: t.Channel, ID: t.Sender})
+	now, err := h.Executor.ChannelLink(ctx, channel.Sender{Account: me.Account, Channel: t.Channel, ID: t.Sender})
 	if err != nil && !errors.Is(err, channel.ErrNotLinked) {
 		return nil, problems.Of(err)
 	}
@@ -79,12 +79,12 @@ func (s *Server) linkOffer(ctx context.Context, in *offerInput) (*struct{ Body a
 	return &struct{ Body api.LinkOffer }{offer}, nil
 }
 
-func (s *Server) linkChannel(ctx context.Context, in *linkInput) (*struct{ Body api.ChannelLink }, error) {
+func (h *Handlers) linkChannel(ctx context.Context, in *linkInput) (*struct{ Body api.ChannelLink }, error) {
 	me := endpoint.Principal(ctx)
 	if err := needSession(me); err != nil {
 		return nil, err
 	}
-	link, err := s.config.Executor.UseLinkToken(ctx, me.Account, in.Body.Token, me.From(), linkableRoles(me))
+	link, err := h.Executor.UseLinkToken(ctx, me.Account, in.Body.Token, me.From(), linkableRoles(me))
 	if err != nil {
 		return nil, linkProblem(err)
 	}
@@ -95,9 +95,9 @@ func linkOf(id string, l executor.ChannelLink) api.ChannelLink {
 	return api.ChannelLink{ID: id, Channel: l.Channel, Sender: l.Sender, Name: l.Name, At: l.At, Until: l.Until}
 }
 
-func (s *Server) listLinks(ctx context.Context, _ *struct{}) (*endpoint.Page[api.ChannelLink], error) {
+func (h *Handlers) listLinks(ctx context.Context, _ *struct{}) (*endpoint.Page[api.ChannelLink], error) {
 	me := endpoint.Principal(ctx)
-	links, err := s.config.Executor.ChannelLinks(ctx, me.Account, me.ID)
+	links, err := h.Executor.ChannelLinks(ctx, me.Account, me.ID)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -111,9 +111,9 @@ func (s *Server) listLinks(ctx context.Context, _ *struct{}) (*endpoint.Page[api
 	return page, nil
 }
 
-func (s *Server) unlinkChannel(ctx context.Context, in *unlinkInput) (*struct{}, error) {
+func (h *Handlers) unlinkChannel(ctx context.Context, in *unlinkInput) (*struct{}, error) {
 	me := endpoint.Principal(ctx)
-	links, err := s.config.Executor.ChannelLinks(ctx, me.Account, me.ID)
+	links, err := h.Executor.ChannelLinks(ctx, me.Account, me.ID)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -121,9 +121,18 @@ func (s *Server) unlinkChannel(ctx context.Context, in *unlinkInput) (*struct{},
 	if !ok {
 		return nil, problems.New("not_found", "no such linked account")
 	}
-	err = s.config.Executor.RevokeChannelLink(ctx, channel.Sender{Account: me.Account, Channel: link.Channel, ID: link.Sender}, me.ID, me.From())
+	err = h.Executor.RevokeChannelLink(ctx, channel.Sender{Account: me.Account, Channel: link.Channel, ID: link.Sender}, me.ID, me.From())
 	if err != nil && !errors.Is(err, channel.ErrNotLinked) {
 		return nil, problems.Of(err)
 	}
 	return nil, nil
+}
+
+// linkableRoles returns the roles that a linked account of a channel keeps: it decides, and does
+// not administer.
+func linkableRoles(p authn.Principal) (roles []string) {
+	if p.Has(authn.RoleApprover) {
+		roles = append(roles, string(authn.RoleApprover))
+	}
+	return roles
 }

@@ -34,3 +34,8 @@ type AddPasskey struct {
 	State    string          `json:"state" maxLength:"8000"`
 	Response json.RawMessage `json:"response" doc:"RegistrationResponseJSON (WebAuthn)."`
 }
+
+// RenamePasskey is the new name of a passkey.
+type RenamePasskey struct {
+	Name string `json:"name" minLength:"1" maxLength:"100"`
+}

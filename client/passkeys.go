@@ -25,6 +25,12 @@ func (c *Client) AddPasskey(ctx context.Context, created api.AddPasskey) (added 
 	return added, c.call(ctx, request{method: http.MethodPost, path: passkeysPath, body: created}, &added)
 }
 
+// RenamePasskey gives a passkey of the caller another name.
+func (c *Client) RenamePasskey(ctx context.Context, id, name string) (renamed api.Passkey, err error) {
+	r := request{method: http.MethodPut, path: passkeysPath + "/" + url.PathEscape(id), body: api.RenamePasskey{Name: name}}
+	return renamed, c.call(ctx, r, &renamed)
+}
+
 // RemovePasskey removes a passkey of the caller.
 func (c *Client) RemovePasskey(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: passkeysPath + "/" + url.PathEscape(id)}, nil)

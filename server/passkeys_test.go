@@ -284,6 +284,37 @@ func TestPasskeys_AddAndRemove(t *testing.T) {
 	}
 }
 
+func TestPasskeys_Rename(t *testing.T) {
+	p := openPasskeySite(t)
+	b, a := p.member("bob")
+	path := "/api/v1/me/passkeys/" + b.passkeys().Items[0].ID
+	if got := b.send("PUT", path, `{"name":" Phone of Bob "}`); got.status != 200 || got.field("name") != "Phone of Bob" {
+		t.Fatalf("%+v", got)
+	}
+	if list := b.passkeys(); len(list.Items) != 1 || list.Items[0].Name != "Phone of Bob" {
+		t.Errorf("%+v", list)
+	}
+	if got := p.browser().usePasskey(a); got.status != 303 {
+		t.Errorf("the renamed passkey does not sign in: %+v", got)
+	}
+	for body, status := range map[string]int{`{"name":"  "}`: 400, `{"name":"a\u0007b"}`: 400, `{"name":""}`: 400} {
+		if got := b.send("PUT", path, body); got.status != status {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+	if got := b.send("PUT", path+"x", `{"name":"y"}`); got.status != 404 {
+		t.Errorf("an unknown passkey: %+v", got)
+	}
+	eve, _ := p.member("eve")
+	if got := eve.send("PUT", path, `{"name":"mine"}`); got.status != 404 {
+		t.Errorf("the passkey of another person: %+v", got)
+	}
+	p.advance(15 * time.Minute)
+	if got := b.send("PUT", path, `{"name":"late"}`); got.status != 403 || got.field("code") != "stronger_auth_required" {
+		t.Errorf("an old sign-in: %+v", got)
+	}
+}
+
 func TestPasskeys_LastWayToSignInCannotBeRemoved(t *testing.T) {
 	b, _ := openPasskeySite(t).member("bob")
 	if got := b.send("DELETE", "/api/v1/me/passkeys/"+b.passkeys().Items[0].ID, ""); got.status != 400 || len(b.passkeys().Items) != 1 {

@@ -22,6 +22,7 @@ type adminData struct {
 	// Members is nil if people sign in at an identity provider.
 	Members  *api.Page[api.Member]
 	Tables   []credentialTable
+	Channels []api.ChannelHealth
 	Settings []api.Setting
 	Roles    []string
 	// Name and Role are those of an invitation: of the new one, or of one that was not made for
@@ -59,6 +60,9 @@ func (s *Site) adminPage(v *visit, d *adminData, status int) (response, error) {
 			return nil, err
 		}
 		d.Tables = append(d.Tables, table)
+	}
+	if d.Channels, err = v.api.DeliveryHealth(v.ctx()); err != nil {
+		return nil, err
 	}
 	settings, err := v.api.Configuration(v.ctx())
 	if err != nil {

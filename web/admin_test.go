@@ -6,8 +6,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/web"
+	"github.com/fermata-go/fermata/web/internal/webtest"
 )
 
 var linkBox = regexp.MustCompile(`linkbox"[^>]*>http://[^/]+(/signin/invitation\?token=[^<]+)<`)
@@ -34,6 +38,27 @@ func TestAdmin_InviteRemoveEnd(t *testing.T) {
 		t.Errorf("%d", got.Status)
 	}
 	want(t, b.Post("/admin/members", "name", " x", "role", "auditor"), http.StatusUnprocessableEntity, `role="alert"`, `value=" x"`, `value="auditor" selected`)
+}
+
+// The page says which channels are configured, and when each worked and failed last.
+func TestAdmin_HealthOfChannels(t *testing.T) {
+	at := time.Now().Add(-3 * time.Hour)
+	for name, c := range map[string]struct {
+		health []api.ChannelHealth
+		want   []string
+	}{
+		"none":   {nil, []string{"No channel is configured"}},
+		"unused": {[]api.ChannelHealth{{Channel: "slack", Configured: true}}, []string{"Slack", "never"}},
+		"failed": {[]api.ChannelHealth{{Channel: "email", Configured: true, Dead: 2, Code: "smtp_550", LastSentAt: &at, LastFailedAt: &at}}, []string{"E-mail", "smtp_550", "3 h ago", `danger">2<`}},
+		"gone":   {[]api.ChannelHealth{{Channel: "pagerduty", Sent: 1}}, []string{"not configured"}},
+	} {
+		s := open(t, func(config *webtest.Config) {
+			config.Site = func(handler http.Handler) (http.Handler, error) {
+				return web.New(web.Config{API: webtest.WithAnswer(handler, "/api/v1/deliveries/health", api.Page[api.ChannelHealth]{Items: c.health})})
+			}
+		})
+		t.Run(name, func(t *testing.T) { want(t, s.SignIn("ann").Get("/admin"), http.StatusOK, c.want...) })
+	}
 }
 
 // Others see no entry in the navigation, and a page that says why.

@@ -52,6 +52,13 @@ func (s *Site) addPasskey(v *visit) (response, error) {
 	return redirect{To: "/me#passkeys", Note: "note.passkey"}, nil
 }
 
+func (s *Site) renamePasskey(v *visit) (response, error) {
+	if _, err := v.api.RenamePasskey(v.ctx(), v.PathValue("id"), v.FormValue("name")); err != nil {
+		return nil, err
+	}
+	return redirect{To: "/me#passkeys", Note: "note.passkeyrenamed"}, nil
+}
+
 func (s *Site) removePasskey(v *visit) (response, error) {
 	if err := v.api.RemovePasskey(v.ctx(), v.PathValue("id")); err != nil {
 		return nil, err

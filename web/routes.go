@@ -68,6 +68,7 @@ var routes = []route{
 	{"POST /me/notifications", (*Site).saveNotifications},
 	{"POST /me/passkeys", (*Site).addPasskey},
 	{"POST /me/passkeys/options", (*Site).passkeyOptions},
+	{"POST /me/passkeys/{id}/rename", (*Site).renamePasskey},
 	{"POST /me/passkeys/{id}/remove", (*Site).removePasskey},
 	{"POST /me/unlink", (*Site).unlink},
 	{"GET /link/{token}", (*Site).showLink},

@@ -10,6 +10,9 @@ var accountTexts = translation{
 	"passkeys.synced":      "on several devices",
 	"passkeys.remove":      "Remove",
 	"passkeys.remove.one":  "Remove %s",
+	"passkeys.rename":      "Rename",
+	"passkeys.rename.one":  "Rename %s",
+	"passkeys.newname":     "New name of %s",
 	"passkeys.unsupported": "Browsers do not create passkeys for an IP address. Open this server by its host name.",
 	"passkeys.again":       "To change your passkeys, sign in again: with a passkey, if you have one.",
 	"passkeys.signin":      "Sign in again",
@@ -43,6 +46,7 @@ var accountTexts = translation{
 	"admin.role.approver":  "Approver: decides requests",
 	"admin.role.auditor":   "Auditor: reads everything",
 	"admin.role.agent":     "Agent: starts runs",
+	"admin.role.user":      "User: talks with agents, sees own conversations only",
 	"admin.role.admin":     "Admin: everything",
 	"admin.link.for":       "Send this link to %s",
 	"admin.link.once":      "It works once, within three days. It is not shown again.",
@@ -58,5 +62,6 @@ var accountTexts = translation{
 	"note.ended.keys":        "The key was revoked.",
 
 	"note.passkey":        "The passkey was added.",
+	"note.passkeyrenamed": "The passkey was renamed.",
 	"note.passkeyremoved": "The passkey was removed.",
 }

@@ -213,9 +213,10 @@ func (p *Sessions) finishPasskey(host string, m *memberPasskeys, name, state, re
 	if err != nil {
 		return added, err
 	}
-	switch name = strings.TrimSpace(name); {
-	case len(name) > maxPasskeyName || name != "" && !isDisplayable(name, maxPasskeyName):
-		return added, problems.New("bad_request", "the name of a passkey has at most %d bytes, without control characters", maxPasskeyName)
+	if name, err = passkeyName(name); err != nil {
+		return added, err
+	}
+	switch {
 	case len(m.all) >= maxPasskeys:
 		return added, problems.New("bad_request", "there are %d passkeys, which is the maximum; remove one first", maxPasskeys)
 	case c.Revision != m.revision:
@@ -235,6 +236,14 @@ func (p *Sessions) finishPasskey(host string, m *memberPasskeys, name, state, re
 	}
 	m.all = append(m.all, storedPasskey{Passkey: added, RPID: rp.Config.RPID, Credential: *created})
 	return added, nil
+}
+
+// passkeyName returns the name of a passkey without space around it.
+func passkeyName(name string) (string, error) {
+	if name = strings.TrimSpace(name); len(name) > maxPasskeyName || name != "" && !isDisplayable(name, maxPasskeyName) {
+		return "", problems.New("bad_request", "the name of a passkey has at most %d bytes, without control characters", maxPasskeyName)
+	}
+	return name, nil
 }
 
 // openCeremony returns the state of a browser.
@@ -349,6 +358,33 @@ func (p *Sessions) RemovePasskey(ctx context.Context, who Principal, host, id st
 	}
 	m.all = left
 	return p.writePasskeys(ctx, m, who, audit.APIKeyRevoked{Key: id})
+}
+
+// RenamePasskey gives a passkey of a signed-in member another name. It returns store.ErrNotFound if
+// there is no such passkey.
+func (p *Sessions) RenamePasskey(ctx context.Context, who Principal, host, id, name string) (renamed Passkey, err error) {
+	m, err := p.passkeyMember(ctx, who, host)
+	if err == nil {
+		err = p.mayChangePasskeys(m, who)
+	}
+	if err == nil {
+		name, err = passkeyName(name)
+	}
+	if err != nil {
+		return renamed, err
+	}
+	at := slices.IndexFunc(m.all, func(k storedPasskey) bool { return k.ID == id })
+	switch {
+	case at < 0:
+		return renamed, store.ErrNotFound
+	case name == "":
+		return renamed, problems.New("bad_request", "the name of a passkey is empty")
+	}
+	m.all[at].Name = name
+	if err = p.writePasskeys(ctx, m, who); errors.Is(err, store.ErrStale) {
+		err = problems.New("bad_request", "your passkeys have changed in the meantime; try again")
+	}
+	return m.all[at].Passkey, err
 }
 
 // amrOf returns the authentication methods of a passkey, as an identity provider would report them:

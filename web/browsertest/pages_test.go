@@ -131,9 +131,9 @@ func withDeliveries(handler http.Handler) http.Handler {
 		{ID: "5", Request: "int_01hzy5", Channel: "pagerduty", Kind: "page", State: "queued", NextAt: &next, Target: "pagerduty:db", CreatedAt: now, UpdatedAt: now.Add(-5 * time.Second)},
 	}
 	health := []api.ChannelHealth{
-		{Channel: "email", Sent: 31, Failed: 1, Code: "smtp_451", LastSentAt: &now, LastFailedAt: &now, NextAt: &next},
+		{Channel: "email", Configured: true, Sent: 31, Failed: 1, Code: "smtp_451", LastSentAt: &now, LastFailedAt: &now, NextAt: &next},
 		{Channel: "pagerduty", Queued: 1},
-		{Channel: "slack", Sent: 120, Dead: 1, Code: "channel_not_found", LastSentAt: &now, LastFailedAt: &now},
+		{Channel: "slack", Configured: true, Sent: 120, Dead: 1, Code: "channel_not_found", LastSentAt: &now, LastFailedAt: &now},
 	}
 	handler = webtest.WithAnswer(handler, "/api/v1/deliveries", api.Page[api.Delivery]{Items: list})
 	return webtest.WithAnswer(handler, "/api/v1/deliveries/health", api.Page[api.ChannelHealth]{Items: health})

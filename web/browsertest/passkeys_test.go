@@ -61,6 +61,12 @@ func TestPasskeys_InvitationSignInAddRemove(t *testing.T) {
 		b.do(scheme(colours))
 		b.check("me-" + colours)
 	}
+	b.do(chromedp.Click(`#passkeys .rename summary`))
+	b.fill(`#passkeys .rename input[name="name"]`, "Old phone")
+	b.check("rename")
+	b.do(chromedp.Click(`#passkeys .rename button`))
+	b.waitText("The passkey was renamed.")
+	b.waitText("Old phone")
 	b.do(chromedp.Click(`#passkeys form[action$="/remove"] button`))
 	b.waitText("The passkey was removed.")
 	if n := eval[int](b, `document.querySelectorAll("#passkeys li").length`); n != 1 || !strings.Contains(b.text(), "Spare key") {

@@ -566,7 +566,8 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        put?: never;
+        /** Rename a passkey */
+        put: operations["rename-passkey"];
         post?: never;
         /** Remove a passkey */
         delete: operations["remove-passkey"];
@@ -2639,6 +2640,9 @@ export interface components {
             /** @enum {string} */
             verb: "return" | "reject";
         };
+        RenamePasskey: {
+            name: string;
+        };
         Rendering: {
             /** @description Where it was shown, for example terminal. */
             channel: string;
@@ -4167,6 +4171,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PasskeyOptions"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "rename-passkey": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenamePasskey"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Passkey"];
                 };
             };
             /** @description Error */

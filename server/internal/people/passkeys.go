@@ -35,6 +35,12 @@ type removePasskeyInput struct {
 	ID string `path:"id" maxLength:"512"`
 }
 
+type renamePasskeyInput struct {
+	browserInput
+	ID   string `path:"id" maxLength:"512"`
+	Body api.RenamePasskey
+}
+
 func (h *Handlers) registerPasskeys(to huma.API) {
 	everybody := authn.Roles
 	huma.Register(to, endpoint.New("list-passkeys", http.MethodGet, passkeysPath, "List your passkeys", everybody...), h.passkeys)
@@ -44,6 +50,7 @@ func (h *Handlers) registerPasskeys(to huma.API) {
 	add := endpoint.New("add-passkey", http.MethodPost, passkeysPath, "Add a passkey that the browser created", everybody...)
 	add.DefaultStatus = http.StatusCreated
 	huma.Register(to, add, h.addPasskey)
+	huma.Register(to, endpoint.New("rename-passkey", http.MethodPut, passkeysPath+"/{id}", "Rename a passkey", everybody...), h.renamePasskey)
 	remove := endpoint.New("remove-passkey", http.MethodDelete, passkeysPath+"/{id}", "Remove a passkey", everybody...)
 	remove.DefaultStatus = http.StatusNoContent
 	huma.Register(to, remove, h.removePasskey)
@@ -96,6 +103,18 @@ func (h *Handlers) addPasskey(ctx context.Context, in *addPasskeyInput) (*struct
 		return nil, problems.Of(err)
 	}
 	return &struct{ Body api.Passkey }{passkeyOf(added)}, nil
+}
+
+func (h *Handlers) renamePasskey(ctx context.Context, in *renamePasskeyInput) (*struct{ Body api.Passkey }, error) {
+	sessions, err := h.membership()
+	if err != nil {
+		return nil, err
+	}
+	renamed, err := sessions.RenamePasskey(ctx, endpoint.Principal(ctx), in.host, in.ID, in.Body.Name)
+	if err != nil {
+		return nil, problems.Of(err)
+	}
+	return &struct{ Body api.Passkey }{passkeyOf(renamed)}, nil
 }
 
 func (h *Handlers) removePasskey(ctx context.Context, in *removePasskeyInput) (*struct{}, error) {

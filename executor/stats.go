@@ -14,6 +14,12 @@ type WaitHistogram = stats.WaitHistogram
 // WaitBounds are the upper bounds of the counts in [WaitHistogram], in seconds.
 var WaitBounds = stats.WaitBounds
 
+// DeliveryCount counts the deliveries of a channel in this process.
+type DeliveryCount = stats.DeliveryCount
+
+// CallBounds are the upper bounds of the counts in [DeliveryCount].Calls, in seconds.
+var CallBounds = stats.CallBounds
+
 // Progress is something that happens in a run right now, as a step or a token of a model. It is not
 // stored.
 type Progress = progress.Progress

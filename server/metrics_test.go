@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/provider"
@@ -21,7 +22,9 @@ import (
 // busySite has served some of everything.
 func busySite(t *testing.T) *site {
 	t.Helper()
-	s := open(t, nil)
+	s := openWith(t, nil, func(c *executor.Config) {
+		c.Desk.Channels = []channel.Channel{&chatChannel{cards: make(chan channel.Message, 10)}}
+	})
 	s.chat("agent@acme", startDemo)
 	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
 	s.chat("agent@acme", `{"graphId":"inproc:content-review","input":`+deep(101)+`}`)

@@ -130,7 +130,7 @@ func New(config Config) (*Server, error) {
 		s.metrics.errors.WithLabelValues("store_metrics").Inc()
 		config.Log.Error("reading store metrics failed", "err", err)
 	}}
-	for _, c := range slices.Concat(config.Collectors, []prometheus.Collector{executorCollector{config.Executor}, store, policyStatusCollector(config.PolicyStatus)}) {
+	for _, c := range slices.Concat(config.Collectors, []prometheus.Collector{executorCollector{config.Executor}, store, newChannelCollector(config.Executor.Stats, store), policyStatusCollector(config.PolicyStatus)}) {
 		if err := s.metrics.registry.Register(c); err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"time"
@@ -225,8 +226,38 @@ type Overview struct {
 	OpenRequests []store.PendingCount
 	// Due is since when the oldest notice that was not sent yet is due; zero if there is none.
 	OldestDueNotice time.Time
+	// DueDeliveries are the deliveries that are due and not being sent, by channel;
+	// [MaxCountedDeliveries] at most.
+	DueDeliveries map[string]DueCount
 	// Signed and Checked are the last passes over the audit logs.
 	LastSigning, LastCheck periodic.JobResult
+}
+
+// DueCount counts deliveries that are due. Oldest is since when the first of them is due.
+type DueCount struct {
+	Count  int
+	Oldest time.Time
+}
+
+// MaxCountedDeliveries is how many due deliveries are counted.
+const MaxCountedDeliveries = 1000
+
+// dueDeliveries counts the deliveries that are due.
+func (ad *Admin) dueDeliveries(ctx context.Context) (map[string]DueCount, error) {
+	due, err := ad.store.DueDocuments(ctx, docs.DeliveryKind, MaxCountedDeliveries)
+	counts := make(map[string]DueCount)
+	for _, document := range due { // oldest first
+		var index docs.DeliveryIndex
+		if err := json.Unmarshal(document.Index, &index); err != nil {
+			return nil, err
+		}
+		count := counts[index.Channel]
+		if count.Count++; count.Count == 1 {
+			count.Oldest = document.DueAt
+		}
+		counts[index.Channel] = count
+	}
+	return counts, err
 }
 
 // MaxCountedRequests is how many open questions are counted.
@@ -247,6 +278,9 @@ func (ad *Admin) Overview(ctx context.Context) (o Overview, err error) {
 	}
 	if len(due) > 0 {
 		o.OldestDueNotice = due[0].DueAt
+	}
+	if o.DueDeliveries, err = ad.dueDeliveries(ctx); err != nil {
+		return o, err
 	}
 	if _, err = ad.docs.ReadIndex(ctx, "", docs.JobKind, SignJob, &o.LastSigning); err != nil {
 		return o, err

@@ -27,7 +27,14 @@ var errNoChannel = &channel.Error{Code: "no_channel"}
 
 // send sends the current state of a request, and records what became of it. The error is that of
 // the channel or the store.
-func (o *Sender) send(d *claimed) (sendResult, error) {
+func (o *Sender) send(d *claimed) (result sendResult, err error) {
+	defer func() {
+		if result == willRetry {
+			o.stats.NoteRetry(d.index.Channel, d.document.ID, time.Now().Add(2*max(backoff(d.index.Attempts), channel.RetryAfter(err))+claimLease))
+		} else {
+			o.stats.NoteSettled(d.index.Channel, d.document.ID, result == gaveUp)
+		}
+	}()
 	if err := o.docs.DecodeBody(d.document, &d.body); err != nil {
 		return willRetry, errors.Join(err, o.recordAttempt(d, docs.DeliveryFailed, "unreadable", d.storeNow().Add(maxRetryBackoff)))
 	}
@@ -41,7 +48,6 @@ func (o *Sender) send(d *claimed) (sendResult, error) {
 		Account: d.document.Account, Delivery: d.document.ID, Attempt: d.index.Attempts, Kind: notice.Kind, To: d.body.To,
 		Incident: notice.Incident, Severity: notice.Severity, Notice: notice,
 	}
-	var err error
 	if m.Card, err = o.card(d, request); err != nil {
 		return o.recordFailed(d, request, over, err)
 	}
@@ -64,11 +70,12 @@ func (o *Sender) send(d *claimed) (sendResult, error) {
 	if m.Ref = d.body.Ref; m.Ref != "" {
 		m.Kind = desk.NoticeRerender
 	}
+	began := time.Now()
 	ref, err := o.callChannel(ctx, through, m)
 	if err == nil {
 		d.body.Ref = ref
 	}
-	o.stats.NoteDelivery(d.index.Channel, err)
+	o.stats.NoteDelivery(d.index.Channel, time.Since(began), err)
 	if err != nil {
 		return o.recordFailed(d, request, over, err)
 	}

@@ -3,6 +3,8 @@ package outbox
 
 import (
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -51,5 +53,6 @@ func New(config Config, store *encrypted.Store, docs *docs.Docs, requests *reque
 	for _, c := range config.Channels {
 		o.channels[c.Kind()] = c
 	}
+	stats.NoteChannels(slices.Collect(maps.Keys(o.channels)))
 	return o
 }

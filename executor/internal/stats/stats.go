@@ -3,7 +3,6 @@ package stats
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +28,7 @@ type Stats struct {
 	DroppedProgress int64
 	// Delivered counts notices that were sent, DeliveryFailed tries that failed and are repeated.
 	Delivered, DeliveryFailed int64
-	// Deliveries counts both by channel.
+	// Deliveries counts by channel.
 	Deliveries map[string]DeliveryCount
 	// Stale counts the questions that this process let expire for the reason "stale": nobody
 	// decided in time. LapsedOtherwise counts those that expired for a reason that their route
@@ -39,9 +38,6 @@ type Stats struct {
 	// counted once, where it was applied.
 	DecisionWaits map[store.Verdict]WaitHistogram
 }
-
-// DeliveryCount counts the messages of a channel that were sent, and the attempts that failed.
-type DeliveryCount struct{ Sent, Failed int64 }
 
 // WaitBounds are the upper bounds of the counts in [WaitHistogram], in seconds.
 var WaitBounds = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600, 168 * 3600}
@@ -59,7 +55,7 @@ func (s *Counter) Snapshot() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Stats
-	now.Deliveries = maps.Clone(s.Deliveries)
+	now.Deliveries = s.deliveries(time.Now())
 	now.DecisionWaits = make(map[store.Verdict]WaitHistogram)
 	for verdict, waits := range s.DecisionWaits {
 		waits.Within = slices.Clone(waits.Within)
@@ -72,24 +68,7 @@ func (s *Counter) Snapshot() Stats {
 type Counter struct {
 	mu sync.Mutex
 	Stats
-}
-
-// NoteDelivery counts a message that was sent, or an attempt that failed.
-func (s *Counter) NoteDelivery(channel string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.Deliveries == nil {
-		s.Deliveries = make(map[string]DeliveryCount)
-	}
-	count := s.Deliveries[channel]
-	if err != nil {
-		s.DeliveryFailed++
-		count.Failed++
-	} else {
-		s.Delivered++
-		count.Sent++
-	}
-	s.Deliveries[channel] = count
+	failing map[string]failing // by the id of the delivery
 }
 
 // ReasonStale is the reason of an expiry if the route gives none.

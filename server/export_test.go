@@ -1,9 +1,12 @@
 package server
 
-import "github.com/fermata-go/fermata/server/internal/admission"
+import (
+	"github.com/fermata-go/fermata/server/internal/admission"
+	"github.com/fermata-go/fermata/server/internal/requests"
+)
 
 // CountedQuota returns how many callers wait for a running quota count of an account.
-func (s *Server) CountedQuota(account string) int { return s.quotas.WaitingFor(account) }
+func (s *Server) CountedQuota(account string) int { return s.runs.Quotas.WaitingFor(account) }
 
 // Working returns how many requests have a permit, and how many wait for one.
 func (s *Server) Working() (working, waiting int) { return s.limits.Scheduler.Load() }
@@ -19,9 +22,9 @@ func (s *Server) InFlightOf(account string) int { return s.limits.Requests.Held(
 // SetMaxScanned sets how many requests are read for one page, until the function it returns is
 // called.
 func SetMaxScanned(n int) (reset func()) {
-	before := maxScanned
-	maxScanned = n
-	return func() { maxScanned = before }
+	before := requests.MaxScanned
+	requests.MaxScanned = n
+	return func() { requests.MaxScanned = before }
 }
 
 // MaxHeavyReads returns how many accounts may do heavy reads at a time.

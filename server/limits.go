@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/server/internal/admission"
+	"github.com/fermata-go/fermata/server/internal/runs"
 )
 
 // Limits bounds what callers may use. InFlight, Concurrency and Streams are shared between
@@ -70,6 +71,11 @@ func (l Limits) withDefaults() Limits {
 // limiter returns the part that admission control applies.
 func (l Limits) limiter() admission.LimiterConfig {
 	return admission.LimiterConfig{InFlight: l.InFlight, Streams: l.Streams, Concurrency: l.Concurrency, Rate: l.Rate, Burst: l.Burst}
+}
+
+// starts returns the part that applies to starts of runs.
+func (l Limits) starts() runs.Limits {
+	return runs.Limits{Body: l.Body, OpenRequests: l.OpenRequests, ActiveRuns: l.ActiveRuns, RequestsPerAgent: l.RequestsPerAgent}
 }
 
 var _ http.Handler = (*Server)(nil)

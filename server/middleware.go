@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-go/fermata/server/internal/admission"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/server/internal/requests"
 	"github.com/fermata-go/fermata/server/internal/stream"
 )
 
@@ -303,7 +304,7 @@ func (s *Server) authenticate(r *http.Request) (*authn.Principal, *problems.Prob
 func isStream(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet:
-		if r.URL.Path == queueEventsPath {
+		if r.URL.Path == requests.EventsPath {
 			return true
 		}
 		return isPartOf(r, "/runs/", "/events") || isPartOf(r, "/conversations/", "/events")

@@ -48,10 +48,11 @@ import (
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/ops"
 	"github.com/fermata-go/fermata/server/internal/people"
-	"github.com/fermata-go/fermata/server/internal/presence"
 	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/reports"
+	"github.com/fermata-go/fermata/server/internal/requests"
 	"github.com/fermata-go/fermata/server/internal/rules"
+	"github.com/fermata-go/fermata/server/internal/runs"
 	"github.com/fermata-go/fermata/server/internal/stream"
 	"github.com/fermata-go/fermata/server/internal/visibility"
 )
@@ -88,10 +89,8 @@ type Server struct {
 	handler    http.Handler
 	metrics    *metrics
 	limits     *admission.Limiter
-	quotas     admission.QuotaCache
+	runs       *runs.Handlers
 	visibility visibility.Checker
-	presence   presence.Tracker
-	counts     requestCounts
 	sessions   *authn.Sessions // nil: no sessions
 	routes     []string
 	// heavyReads limits full-history reads: reconciliation, reports and policy replay.
@@ -138,16 +137,12 @@ func New(config Config) (*Server, error) {
 	mux := &routeTable{ServeMux: http.NewServeMux()}
 	s.api = humago.New(mux, s.apiConfig())
 	s.api.UseMiddleware(s.requireRole, s.requireVisible)
-	s.registerChat()
-	s.registerRuns()
-	s.registerRequests()
-	s.registerRequestActions()
-	s.registerQueueEvents()
+	s.runs = &runs.Handlers{Executor: config.Executor, Visibility: s.visibility, Streams: &s.streams, Limits: config.Limits.starts(), Log: config.Log, Failed: s.logProblem}
+	s.runs.Register(s.api)
+	(&requests.Handlers{Executor: config.Executor, Visibility: s.visibility, Streams: &s.streams}).Register(s.api)
 	(&rules.Handlers{Executor: config.Executor, Visibility: s.visibility, HeavyRead: s.heavyRead}).Register(s.api)
 	(&reports.Handlers{Executor: config.Executor, HeavyRead: s.heavyRead}).Register(s.api)
-	s.registerGraphs()
 	(&ops.Handlers{Ready: config.Executor.Ready, Version: config.Version, Settings: config.Settings, Log: config.Log}).Register(s.api)
-	s.registerSavedViews()
 	(&people.Handlers{Executor: config.Executor, Sessions: s.sessions}).Register(s.api)
 	(&deliveries.Handlers{Executor: config.Executor, Visibility: s.visibility}).Register(s.api)
 	(&conversations.Handlers{
@@ -183,7 +178,7 @@ func (s *Server) apiConfig() huma.Config {
 	config.Info.Description = "Lets agents and workflows wait for a person and continue exactly where they stopped."
 	config.DocsPath, config.SchemasPath = "", ""
 	config.CreateHooks = nil // no $schema in responses
-	config.Components.Schemas = huma.NewMapRegistry(componentPrefix, schemaName)
+	config.Components.Schemas = huma.NewMapRegistry(endpoint.ComponentPrefix, schemaName)
 	config.RejectUnknownQueryParameters = true
 	config.Formats = map[string]huma.Format{"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}, "json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}}
 	config.Transformers = []huma.Transformer{s.countProblem}

@@ -16,10 +16,18 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
 )
+
+// RequestPath is the path of the operations on one request. The server calls them only for requests
+// that the caller may see.
+const RequestPath = api.Prefix + "/requests/{id}"
+
+// ComponentPrefix is the path of named schemas in the OpenAPI document.
+const ComponentPrefix = "#/components/schemas/"
 
 const (
 	rolesMetadata  = "fermata-roles"

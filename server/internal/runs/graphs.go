@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"cmp"
@@ -23,8 +23,8 @@ type graphInput struct {
 
 type graphOutput struct{ Body api.Graph }
 
-func (s *Server) graphOf(id string, g provider.Graph) api.Graph {
-	return api.Graph{ID: id, Description: g.Description, InputSchema: g.Input, Drawing: g.Drawing, Capabilities: capabilitiesOf(s.config.Executor.Capabilities(id))}
+func (h *Handlers) graphOf(id string, g provider.Graph) api.Graph {
+	return api.Graph{ID: id, Description: g.Description, InputSchema: g.Input, Drawing: g.Drawing, Capabilities: capabilitiesOf(h.Executor.Capabilities(id))}
 }
 
 func capabilitiesOf(can provider.Capabilities) api.Capabilities {
@@ -34,41 +34,41 @@ func capabilitiesOf(can provider.Capabilities) api.Capabilities {
 	}
 }
 
-func (s *Server) getGraph(_ context.Context, in *graphInput) (*graphOutput, error) {
-	g, err := s.config.Executor.Graph(in.GraphID)
+func (h *Handlers) getGraph(_ context.Context, in *graphInput) (*graphOutput, error) {
+	g, err := h.Executor.Graph(in.GraphID)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	return &graphOutput{s.graphOf(in.GraphID, g)}, nil
+	return &graphOutput{h.graphOf(in.GraphID, g)}, nil
 }
 
-func (s *Server) getRunGraph(ctx context.Context, in *keyInput) (*graphOutput, error) {
+func (h *Handlers) getRunGraph(ctx context.Context, in *keyInput) (*graphOutput, error) {
 	me := endpoint.Principal(ctx)
-	id, g, err := s.config.Executor.RunGraph(ctx, me.Account, in.StateKey, func(request string) (bool, error) {
-		_, visible, err := s.visibility.MaySeeID(ctx, me, request)
+	id, g, err := h.Executor.RunGraph(ctx, me.Account, in.StateKey, func(request string) (bool, error) {
+		_, visible, err := h.Visibility.MaySeeID(ctx, me, request)
 		return visible, err
 	})
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	return &graphOutput{s.graphOf(id, g)}, nil
+	return &graphOutput{h.graphOf(id, g)}, nil
 }
 
-func (s *Server) registerGraphs() {
+func (h *Handlers) registerGraphs(to huma.API) {
 	all := []authn.Role{authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor}
-	huma.Register(s.api, endpoint.New("list-graphs", http.MethodGet, api.Prefix+"/graphs", "List the graphs and agents", all...), func(context.Context, *struct{}) (*endpoint.Page[api.Graph], error) {
+	huma.Register(to, endpoint.New("list-graphs", http.MethodGet, api.Prefix+"/graphs", "List the graphs and agents", all...), func(context.Context, *struct{}) (*endpoint.Page[api.Graph], error) {
 		out := &endpoint.Page[api.Graph]{Body: api.Page[api.Graph]{Items: []api.Graph{}}}
-		graphs := s.config.Executor.Graphs()
+		graphs := h.Executor.Graphs()
 		for _, id := range slices.Sorted(maps.Keys(graphs)) {
-			one := s.graphOf(id, graphs[id])
+			one := h.graphOf(id, graphs[id])
 			one.Drawing = nil // the list has no drawings
 			out.Body.Items = append(out.Body.Items, one)
 		}
 		return out, nil
 	})
-	huma.Register(s.api, endpoint.New("get-graph", http.MethodGet, api.Prefix+"/graphs/{graphId}", "Get a graph with its drawing", all...), s.getGraph)
-	huma.Register(s.api, endpoint.New("get-run-graph", http.MethodGet, api.Prefix+"/runs/{stateKey}/graph", "Get the graph of a run, with its waiting nodes marked", all...), s.getRunGraph)
-	huma.Register(s.api, endpoint.New("list-kinds", http.MethodGet, api.Prefix+"/kinds", "List the interrupt kinds", all...), func(context.Context, *struct{}) (*endpoint.Page[api.Kind], error) {
+	huma.Register(to, endpoint.New("get-graph", http.MethodGet, api.Prefix+"/graphs/{graphId}", "Get a graph with its drawing", all...), h.getGraph)
+	huma.Register(to, endpoint.New("get-run-graph", http.MethodGet, api.Prefix+"/runs/{stateKey}/graph", "Get the graph of a run, with its waiting nodes marked", all...), h.getRunGraph)
+	huma.Register(to, endpoint.New("list-kinds", http.MethodGet, api.Prefix+"/kinds", "List the interrupt kinds", all...), func(context.Context, *struct{}) (*endpoint.Page[api.Kind], error) {
 		out := &endpoint.Page[api.Kind]{Body: api.Page[api.Kind]{Items: []api.Kind{}}}
 		for _, kind := range fermata.Kinds() {
 			out.Body.Items = append(out.Body.Items, api.Kind{Name: kind.Name(), QuestionSchema: kind.QuestionSchema(), AnswerSchema: kind.HumanAnswerSchema()})

@@ -1,4 +1,4 @@
-package server
+package requests
 
 import (
 	"context"
@@ -31,25 +31,25 @@ type changeViewInput struct {
 
 type viewOutput struct{ Body api.SavedView }
 
-func (s *Server) registerSavedViews() {
+func (h *Handlers) registerSavedViews(to huma.API) {
 	roles := []authn.Role{authn.RoleApprover, authn.RoleAuditor}
-	huma.Register(s.api, endpoint.New("list-views", http.MethodGet, viewsPath, "List your saved searches", roles...), s.savedViews)
+	huma.Register(to, endpoint.New("list-views", http.MethodGet, viewsPath, "List your saved searches", roles...), h.savedViews)
 	save := endpoint.New("save-view", http.MethodPost, viewsPath, "Save a search under a name", roles...)
 	save.DefaultStatus = http.StatusCreated
-	huma.Register(s.api, save, func(ctx context.Context, in *saveViewInput) (*viewOutput, error) {
-		return s.saveView(ctx, "", in.Body)
+	huma.Register(to, save, func(ctx context.Context, in *saveViewInput) (*viewOutput, error) {
+		return h.saveView(ctx, "", in.Body)
 	})
-	huma.Register(s.api, endpoint.New("change-view", http.MethodPut, viewsPath+"/{id}", "Change a saved search", roles...), func(ctx context.Context, in *changeViewInput) (*viewOutput, error) {
-		return s.saveView(ctx, in.ID, in.Body)
+	huma.Register(to, endpoint.New("change-view", http.MethodPut, viewsPath+"/{id}", "Change a saved search", roles...), func(ctx context.Context, in *changeViewInput) (*viewOutput, error) {
+		return h.saveView(ctx, in.ID, in.Body)
 	})
 	remove := endpoint.New("delete-view", http.MethodDelete, viewsPath+"/{id}", "Delete a saved search", roles...)
 	remove.DefaultStatus = http.StatusNoContent
-	huma.Register(s.api, remove, s.deleteView)
+	huma.Register(to, remove, h.deleteView)
 }
 
-func (s *Server) savedViews(ctx context.Context, _ *struct{}) (*endpoint.Page[api.SavedView], error) {
+func (h *Handlers) savedViews(ctx context.Context, _ *struct{}) (*endpoint.Page[api.SavedView], error) {
 	me := endpoint.Principal(ctx)
-	views, err := s.config.Executor.SavedViews(ctx, me.Account, me.ID)
+	views, err := h.Executor.SavedViews(ctx, me.Account, me.ID)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -61,12 +61,12 @@ func savedViewOf(v executor.SavedView) api.SavedView {
 }
 
 // saveView changes a view, or adds one if the id is "".
-func (s *Server) saveView(ctx context.Context, id string, body api.SaveView) (*viewOutput, error) {
+func (h *Handlers) saveView(ctx context.Context, id string, body api.SaveView) (*viewOutput, error) {
 	if _, err := search.Parse(body.Query); err != nil {
 		return nil, problems.New("bad_request", "the search is not valid: %s", err)
 	}
 	me, saved := endpoint.Principal(ctx), executor.SavedView{ID: id, Name: body.Name, Query: body.Query}
-	err := s.config.Executor.ChangeViews(ctx, me.Account, me.ID, func(views []executor.SavedView) ([]executor.SavedView, error) {
+	err := h.Executor.ChangeViews(ctx, me.Account, me.ID, func(views []executor.SavedView) ([]executor.SavedView, error) {
 		if slices.ContainsFunc(views, func(v executor.SavedView) bool { return v.Name == body.Name && v.ID != id }) {
 			return nil, problems.New("bad_request", "you have a view with the name %q; choose another one", body.Name)
 		}
@@ -90,9 +90,9 @@ func (s *Server) saveView(ctx context.Context, id string, body api.SaveView) (*v
 	return &viewOutput{savedViewOf(saved)}, nil
 }
 
-func (s *Server) deleteView(ctx context.Context, in *requestInput) (*struct{}, error) {
+func (h *Handlers) deleteView(ctx context.Context, in *requestInput) (*struct{}, error) {
 	me := endpoint.Principal(ctx)
-	err := s.config.Executor.ChangeViews(ctx, me.Account, me.ID, func(views []executor.SavedView) ([]executor.SavedView, error) {
+	err := h.Executor.ChangeViews(ctx, me.Account, me.ID, func(views []executor.SavedView) ([]executor.SavedView, error) {
 		left := slices.DeleteFunc(slices.Clone(views), func(v executor.SavedView) bool { return v.ID == in.ID })
 		if len(left) == len(views) {
 			return nil, store.ErrNotFound

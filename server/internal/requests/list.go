@@ -1,4 +1,4 @@
-package server
+package requests
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func (c requestCursor) position() store.InboxPosition { return store.InboxPositi
 
 // requestList reads pages of the requests that a caller may see and that match a search.
 type requestList struct {
-	*Server
+	*Handlers
 	ctx    context.Context
 	me     authn.Principal
 	filter store.InboxFilter
@@ -51,8 +51,8 @@ type requestList struct {
 }
 
 // requestListOf returns the list that the caller asks for.
-func (s *Server) requestListOf(ctx context.Context, in *requestsInput) (*requestList, error) {
-	l := &requestList{Server: s, ctx: ctx, me: endpoint.Principal(ctx), now: time.Now(), limit: endpoint.PageSize(in.Limit), newest: in.Order == "newest"}
+func (h *Handlers) requestListOf(ctx context.Context, in *requestsInput) (*requestList, error) {
+	l := &requestList{Handlers: h, ctx: ctx, me: endpoint.Principal(ctx), now: time.Now(), limit: endpoint.PageSize(in.Limit), newest: in.Order == "newest"}
 	var err error
 	if l.search, err = search.Parse(in.Q); err != nil {
 		return nil, problems.New("bad_request", "the search is not valid: %s", err)
@@ -106,21 +106,21 @@ func (l *requestList) source() (func(store.InboxFilter) ([]executor.RequestView,
 	id, run := l.search.Exact("id"), l.search.Exact("run")
 	switch {
 	case id != "":
-		q, err := l.config.Executor.GetRequest(l.ctx, l.me.Account, id)
+		q, err := l.Executor.GetRequest(l.ctx, l.me.Account, id)
 		if err == nil {
 			all = []executor.RequestView{q}
 		} else if !errors.Is(err, store.ErrNotFound) {
 			return nil, problems.Of(err)
 		}
 	case run != "":
-		view, err := l.config.Executor.GetRun(l.ctx, l.me.Account, run)
+		view, err := l.Executor.GetRun(l.ctx, l.me.Account, run)
 		if err != nil && !errors.Is(err, executor.ErrRunNotFound) {
 			return nil, problems.Of(err)
 		}
 		all = view.Interrupts
 	default:
 		return func(filter store.InboxFilter) ([]executor.RequestView, error) {
-			return l.config.Executor.ListRequests(l.ctx, l.me.Account, filter)
+			return l.Executor.ListRequests(l.ctx, l.me.Account, filter)
 		}, nil
 	}
 	return func(filter store.InboxFilter) ([]executor.RequestView, error) { return selectViews(all, filter), nil }, nil
@@ -238,7 +238,7 @@ func (l *requestList) scan() (p requestScan, err error) {
 			return p, nil
 		}
 		*bound = filter.Position(part[len(part)-1].Interrupt)
-		if scanned += len(part); scanned >= maxScanned || read >= maxCountedBytes {
+		if scanned += len(part); scanned >= MaxScanned || read >= maxCountedBytes {
 			end := endOfScan(start, last, *bound, filter.Newest)
 			p.end, p.partial = &end, true
 			return p, nil
@@ -272,7 +272,7 @@ func (l *requestList) shown(q executor.RequestView) (r api.Request, ok bool, err
 	if l.state != "" && string(q.State) != l.state || l.kind != "" && q.Kind != l.kind {
 		return r, false, nil
 	}
-	if ok, err = l.visibility.MaySee(l.me, q.Request); !ok || err != nil {
+	if ok, err = l.Visibility.MaySee(l.me, q.Request); !ok || err != nil {
 		return r, false, err
 	}
 	r = l.shownRequest(l.ctx, q)
@@ -310,8 +310,8 @@ func searchable(r api.Request) search.Request {
 	return s
 }
 
-func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*endpoint.Page[api.Request], error) {
-	l, err := s.requestListOf(ctx, in)
+func (h *Handlers) listRequests(ctx context.Context, in *requestsInput) (*endpoint.Page[api.Request], error) {
+	l, err := h.requestListOf(ctx, in)
 	if err != nil {
 		return nil, err
 	}

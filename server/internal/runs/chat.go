@@ -1,7 +1,8 @@
-package server
+package runs
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,8 +13,11 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/outcomes"
 	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/stream"
+	"github.com/fermata-go/fermata/server/internal/visibility"
+	"github.com/fermata-go/fermata/store"
 )
 
 type chatInput struct {
@@ -24,33 +28,33 @@ type chatInput struct {
 	Body           api.Chat
 }
 
-func (s *Server) registerChat() {
+func (h *Handlers) registerChat(to huma.API) {
 	op := endpoint.New("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run or answer its open request", authn.RoleAgent, authn.RoleApprover)
-	op.MaxBodyBytes = s.config.Limits.Body
+	op.MaxBodyBytes = h.Limits.Body
 	op.Description = "A body with a resumeId answers and needs the role approver. A body without one starts a run and needs the role agent. Both are idempotent.\n\n" +
 		"resumeValue answers the only open interrupt. An approval, a gate or an effect in doubt is answered only if the body names it, with interruptId or shown: " +
 		"otherwise a repeated click could answer the next one. The problem interrupt_id_required has its id.\n\n" +
 		"As a stream, the events are: run (the request is recorded), the run's own events with their ids, step and token (see run-events), " +
 		"interrupt (once for each open interrupt), and finally outcome, or problem. Losing the connection changes nothing: send the same request again, or follow the run's events."
-	op.Responses = s.outcomeResponses()
+	op.Responses = outcomes.Responses(to)
 	op.Responses["200"].Content = maps.Clone(op.Responses["200"].Content)
-	op.Responses["200"].Content[stream.MediaType] = s.streamSchema()
-	huma.Register(s.api, op, s.chat)
+	op.Responses["200"].Content[stream.MediaType] = streamSchema(to)
+	huma.Register(to, op, h.chat)
 }
 
-func (s *Server) chat(ctx context.Context, in *chatInput) (*outcomeOutput, error) {
-	request, err := s.parseChat(ctx, in)
+func (h *Handlers) chat(ctx context.Context, in *chatInput) (*outcomes.Output, error) {
+	request, err := h.parseChat(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	if request.Wait >= 0 && stream.Accepted(in.Accept) {
-		return s.chatStream(ctx, request, in.LastEventID)
+		return h.chatStream(ctx, request, in.LastEventID)
 	}
-	return s.startOrResume(ctx, request)
+	return h.startOrResume(ctx, request)
 }
 
 // parseChat converts the body to an executor request.
-func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequest, error) {
+func (h *Handlers) parseChat(ctx context.Context, in *chatInput) (executor.RunRequest, error) {
 	b, me := in.Body, endpoint.Principal(ctx)
 	request := executor.RunRequest{Account: me.Account, StateKey: b.StateKey, Actor: me.ID, Kind: me.ActorKind(), Via: me.Auth.Via(), Auth: me.Auth.Strength}
 	wait, err := endpoint.Prefer(in.Prefer)
@@ -70,11 +74,11 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 		}
 		request.Graph, request.Input, request.StartID, request.Supersede = b.GraphID, b.Input, b.StartID, b.Supersede
 		applyIdempotencyKey(&request, in.IdempotencyKey)
-		return request, s.admitStart(ctx, request)
+		return request, h.admitStart(ctx, request)
 	}
 	if !me.Has(authn.RoleApprover) {
 		if len(b.ResumeTargets) > 0 { // one audit record is enough
-			endpoint.RecordForbidden(ctx, s.config.Executor, s.config.Log, slices.Min(slices.Collect(maps.Keys(b.ResumeTargets))), endpoint.ActionDecide)
+			endpoint.RecordForbidden(ctx, h.Executor, h.Log, slices.Min(slices.Collect(maps.Keys(b.ResumeTargets))), endpoint.ActionDecide)
 		}
 		return request, problems.New("forbidden", "an answer needs the role approver")
 	}
@@ -90,7 +94,7 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 			return request, problems.New("bad_request", "interruptId names the interrupt that resumeValue answers; use resumeTargets for several")
 		}
 		request.Value, request.Targets = nil, map[string]executor.Answer{id: {Value: b.ResumeValue, Shown: b.Shown[id]}}
-		return request, s.checkTargets(ctx, request)
+		return request, h.checkTargets(ctx, request)
 	}
 	for id, value := range b.ResumeTargets {
 		if request.Targets == nil {
@@ -98,5 +102,62 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 		}
 		request.Targets[id] = executor.Answer{Value: value, Shown: b.Shown[id]}
 	}
-	return request, s.checkTargets(ctx, request)
+	return request, h.checkTargets(ctx, request)
+}
+
+// checkTargets rejects answers to requests that the caller may not see.
+func (h *Handlers) checkTargets(ctx context.Context, request executor.RunRequest) error {
+	me := endpoint.Principal(ctx)
+	if me.Has() {
+		return nil
+	}
+	for id := range request.Targets {
+		if _, visible, err := h.Visibility.MaySeeID(ctx, me, id); err != nil {
+			return problems.Of(err)
+		} else if !visible {
+			return problems.ForResult(store.ResultNotFound)
+		}
+	}
+	if request.Value == nil || request.StateKey == "" {
+		return nil
+	}
+	view, err := h.Executor.GetRun(ctx, me.Account, request.StateKey)
+	if errors.Is(err, executor.ErrRunNotFound) { // the executor answers repetitions
+		return nil
+	}
+	if err != nil {
+		return problems.Of(err)
+	}
+	shown, err := h.Visibility.Requests(me, view)
+	if err != nil {
+		return problems.Of(err)
+	}
+	open := func(list []executor.RequestView) (n int) {
+		for _, q := range list {
+			if q.State == store.InterruptPending {
+				n++
+			}
+		}
+		return n
+	}
+	switch visible, all := open(shown), open(view.Interrupts); {
+	case visible == all:
+		return nil
+	case visible == 0:
+		return problems.Of(&executor.RefusedError{Result: store.ResultWithdrawn})
+	}
+	return problems.New("bad_request", "name the request that is answered in resumeTargets")
+}
+
+// startOrResume starts or resumes a run and returns its outcome. It answers 202 if the outcome is
+// not known yet, or if the caller does not wait for it.
+func (h *Handlers) startOrResume(ctx context.Context, request executor.RunRequest) (*outcomes.Output, error) {
+	outcome, err := h.Executor.Run(ctx, request)
+	if err != nil && !errors.Is(err, executor.ErrPending) {
+		return nil, startProblem(request, err)
+	}
+	if err == nil && request.Wait < 0 { // the outcome is known, but the caller did not ask for it
+		return outcomes.Accepted(visibility.RunID(outcome), request.StateKey), nil
+	}
+	return outcomes.Respond(ctx, h.Visibility, outcome, err)
 }

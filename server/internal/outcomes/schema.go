@@ -1,122 +1,14 @@
-package server
+package outcomes
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"net/http"
-	"net/url"
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
-	"github.com/fermata-go/fermata/server/internal/visibility"
 )
-
-// Outcome is a fermata.Outcome, or a pending one.
-type Outcome struct {
-	fermata.Outcome
-	Pending *api.Pending
-}
-
-// outcomeOutput writes an outcome or a stream.
-type outcomeOutput struct{ Body func(huma.Context) }
-
-// startOrResume starts or resumes a run and returns its outcome. It answers 202 if the outcome is
-// not known yet, or if the caller does not wait for it.
-func (s *Server) startOrResume(ctx context.Context, request executor.RunRequest) (*outcomeOutput, error) {
-	outcome, err := s.config.Executor.Run(ctx, request)
-	if err != nil && !errors.Is(err, executor.ErrPending) {
-		return nil, startProblem(request, err)
-	}
-	if err == nil && request.Wait < 0 { // the outcome is known, but the caller did not ask for it
-		return acceptedOutput(visibility.RunID(outcome), request.StateKey), nil
-	}
-	return s.toOutput(ctx, outcome, err)
-}
-
-// toOutput converts the result of a start or a decision. It answers 202 for a PendingError, and if
-// the run waits only for requests that the caller may not see.
-func (s *Server) toOutput(ctx context.Context, outcome fermata.Outcome, err error) (*outcomeOutput, error) {
-	if pending, ok := errors.AsType[*executor.PendingError](err); ok {
-		return pendingOutput(*pending), nil
-	}
-	if err == nil {
-		shown, failure := s.visibility.Outcome(ctx, endpoint.Principal(ctx), outcome)
-		if waiting, ok := outcome.(fermata.NeedsInput); ok && shown == nil && failure == nil {
-			return acceptedOutput(waiting.Run, waiting.StateKey), nil
-		}
-		outcome, err = shown, failure
-	}
-	if err != nil {
-		return nil, problems.Of(err)
-	}
-	return newOutcomeOutput(http.StatusOK, "", Outcome{Outcome: outcome}), nil
-}
-
-func acceptedOutput(run, stateKey string) *outcomeOutput {
-	return pendingOutput(executor.PendingError{Run: run, StateKey: stateKey})
-}
-
-func pendingOutput(pending executor.PendingError) *outcomeOutput {
-	location := api.Prefix + "/runs/" + url.PathEscape(pending.StateKey)
-	return newOutcomeOutput(http.StatusAccepted, location, Outcome{Pending: pendingOf(pending)})
-}
-
-func pendingOf(pending executor.PendingError) *api.Pending {
-	p := &api.Pending{RunID: pending.Run, StateKey: pending.StateKey}
-	if !pending.EffectiveAt.IsZero() {
-		p.EffectiveAt = &pending.EffectiveAt
-	}
-	return p
-}
-
-func newOutcomeOutput(status int, location string, outcome Outcome) *outcomeOutput {
-	return &outcomeOutput{Body: func(hctx huma.Context) {
-		if location != "" {
-			hctx.SetHeader("Location", location)
-		}
-		hctx.SetHeader("Content-Type", "application/json")
-		hctx.SetStatus(status)
-		// a disconnected client does not read it
-		_ = json.NewEncoder(hctx.BodyWriter()).Encode(outcome)
-	}}
-}
-
-// MarshalJSON encodes the outcome, or the pending result.
-func (o Outcome) MarshalJSON() ([]byte, error) {
-	if done, ok := o.Outcome.(fermata.Completed); ok && done.Usage != nil {
-		return marshalCompleted(done)
-	}
-	if o.Pending == nil {
-		return json.Marshal(o.Outcome)
-	}
-	return json.Marshal(struct {
-		Status string `json:"status"`
-		*api.Pending
-	}{api.StatusPending, o.Pending})
-}
-
-// usage is a fermata.Usage, also under the names that many model APIs use.
-type usage struct {
-	fermata.Usage
-	PromptTokens     int64 `json:"promptTokens"`
-	CompletionTokens int64 `json:"completionTokens"`
-}
-
-func marshalCompleted(done fermata.Completed) ([]byte, error) {
-	type plain fermata.Completed // without its MarshalJSON
-	return json.Marshal(struct {
-		Status string `json:"status"`
-		plain
-		Usage usage `json:"usage"`
-	}{"completed", plain(done), usage{*done.Usage, done.Usage.InputTokens, done.Usage.OutputTokens}})
-}
 
 // Schema returns the OpenAPI schema.
 func (Outcome) Schema(r huma.Registry) *huma.Schema {
@@ -124,11 +16,8 @@ func (Outcome) Schema(r huma.Registry) *huma.Schema {
 	if r.Map()[name] == nil {
 		r.Map()[name] = outcomeSchema(r)
 	}
-	return &huma.Schema{Ref: componentPrefix + name}
+	return &huma.Schema{Ref: endpoint.ComponentPrefix + name}
 }
-
-// componentPrefix is the path of named schemas in the document.
-const componentPrefix = "#/components/schemas/"
 
 func outcomeSchema(r huma.Registry) *huma.Schema {
 	str, anything := &huma.Schema{Type: "string"}, &huma.Schema{}
@@ -180,18 +69,18 @@ func openInterruptSchema(r huma.Registry) *huma.Schema {
 			"refused":    {Type: "string", Description: "Why the last answer to this interrupt was not used."},
 		},
 	}
-	return &huma.Schema{Ref: componentPrefix + name}
+	return &huma.Schema{Ref: endpoint.ComponentPrefix + name}
 }
 
-// outcomeResponses describes the responses of calls that return an outcome.
-func (s *Server) outcomeResponses() map[string]*huma.Response {
-	content := map[string]*huma.MediaType{"application/json": {Schema: Outcome{}.Schema(s.api.OpenAPI().Components.Schemas)}}
+// Responses describes the responses of calls that return an outcome.
+func Responses(to huma.API) map[string]*huma.Response {
+	content := map[string]*huma.MediaType{"application/json": {Schema: Outcome{}.Schema(to.OpenAPI().Components.Schemas)}}
 	location := map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: "string"}, Description: "URL of the run, to read the outcome later."}}
 	return map[string]*huma.Response{
 		"200": {Description: "The current outcome of the run.", Content: content},
 		"202": {Description: "The request is recorded and in progress.", Content: content, Headers: location},
 		"default": {Description: "Error", Content: map[string]*huma.MediaType{
-			"application/problem+json": {Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problems.Problem](), true, "")},
+			"application/problem+json": {Schema: to.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problems.Problem](), true, "")},
 		}},
 	}
 }

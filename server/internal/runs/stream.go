@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/server/internal/outcomes"
 	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/stream"
 	"github.com/fermata-go/fermata/store"
@@ -20,7 +21,7 @@ import (
 // heartbeat in case a signal was lost. A client that does not read is disconnected by the write
 // deadline and resumes with its Last-Event-ID.
 type runStream struct {
-	*Server
+	*Handlers
 	out                    *stream.Writer
 	me                     authn.Principal
 	account, stateKey, run string
@@ -44,10 +45,10 @@ type chatResult struct {
 // serve writes the stream until it ends, the client disconnects or does not read, or the server
 // shuts down.
 func (t *runStream) serve(ctx context.Context) {
-	changed, stop := t.config.Executor.WatchRun(t.account, t.run)
+	changed, stop := t.Executor.WatchRun(t.account, t.run)
 	defer stop()
 	t.changed = changed
-	heartbeat := time.NewTicker(t.config.Limits.Heartbeat)
+	heartbeat := time.NewTicker(t.Streams.Heartbeat)
 	defer heartbeat.Stop()
 	for t.catchUp(ctx) == nil && !t.over {
 		if more, err := t.wait(ctx, heartbeat.C); !more || err != nil {
@@ -62,7 +63,7 @@ func (t *runStream) wait(ctx context.Context, heartbeat <-chan time.Time) (more 
 		select {
 		case <-ctx.Done():
 			return false, nil
-		case <-t.config.Executor.Done():
+		case <-t.Executor.Done():
 			return false, nil
 		case <-t.changed:
 			return true, nil
@@ -115,7 +116,7 @@ func (t *runStream) catchUp(ctx context.Context) error {
 		// the run may have advanced since the events were read: events precede the outcome that
 		// they led to, unless it is obsolete
 		if !t.over {
-			more, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
+			more, err := t.Executor.Events(ctx, t.account, t.run, t.after)
 			if err != nil && !errors.Is(err, executor.ErrRunNotFound) {
 				return err
 			}
@@ -123,7 +124,7 @@ func (t *runStream) catchUp(ctx context.Context) error {
 				continue
 			}
 		}
-		return t.out.Event("", api.EventOutcome, Outcome{Outcome: outcome})
+		return t.out.Event("", api.EventOutcome, outcomes.Outcome{Outcome: outcome})
 	}
 }
 
@@ -131,7 +132,7 @@ func (t *runStream) catchUp(ctx context.Context) error {
 // one.
 func (t *runStream) writeEvents(ctx context.Context) (atRest bool, err error) {
 	for {
-		events, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
+		events, err := t.Executor.Events(ctx, t.account, t.run, t.after)
 		if err != nil {
 			return false, err
 		}
@@ -163,24 +164,24 @@ func (t *runStream) maySeeEvent(ctx context.Context, event store.Event) (bool, e
 	if event.Interrupt == "" || t.me.Has() {
 		return true, nil
 	}
-	_, visible, err := t.visibility.MaySeeID(ctx, t.me, event.Interrupt)
+	_, visible, err := t.Visibility.MaySeeID(ctx, t.me, event.Interrupt)
 	return visible, err
 }
 
 // currentOutcome returns the outcome of the run; nil if it is already active again.
 func (t *runStream) currentOutcome(ctx context.Context) (fermata.Outcome, error) {
-	view, err := t.config.Executor.GetRun(ctx, t.account, t.stateKey)
+	view, err := t.Executor.GetRun(ctx, t.account, t.stateKey)
 	switch {
 	case errors.Is(err, executor.ErrRunNotFound), err == nil && view.ID != t.run:
-		outcome, err := t.config.Executor.RunOutcome(ctx, t.account, t.run)
+		outcome, err := t.Executor.RunOutcome(ctx, t.account, t.run)
 		if err != nil {
 			return nil, err
 		}
-		return t.visibility.Outcome(ctx, t.me, outcome)
+		return t.Visibility.Outcome(ctx, t.me, outcome)
 	case err != nil:
 		return nil, err
 	}
-	_, outcome, err := t.visibility.Run(t.me, view)
+	_, outcome, err := t.Visibility.Run(t.me, view)
 	return outcome, err
 }
 
@@ -192,20 +193,20 @@ func (t *runStream) finish(ctx context.Context, end chatResult) error {
 	if pending, ok := errors.AsType[*executor.PendingError](end.err); ok {
 		select {
 		// the server is shutting down; the client repeats the request on another replica
-		case <-t.config.Executor.Done():
+		case <-t.Executor.Done():
 			return nil
 		default:
 		}
-		return t.out.Event("", api.EventOutcome, Outcome{Pending: pendingOf(*pending)})
+		return t.out.Event("", api.EventOutcome, outcomes.Outcome{Pending: outcomes.Pending(*pending)})
 	}
-	outcome, err := t.visibility.Outcome(ctx, t.me, end.outcome)
+	outcome, err := t.Visibility.Outcome(ctx, t.me, end.outcome)
 	if err = errors.Join(end.err, err); err != nil {
 		p := problems.Of(err)
-		t.logProblem(p, "stream")
+		t.Failed(p, "stream")
 		return t.out.Event("", api.EventProblem, p)
 	}
 	if outcome == nil { // the client may not see what the run waits for
-		return t.out.Event("", api.EventOutcome, Outcome{Pending: &api.Pending{RunID: t.run, StateKey: t.stateKey}})
+		return t.out.Event("", api.EventOutcome, outcomes.Outcome{Pending: &api.Pending{RunID: t.run, StateKey: t.stateKey}})
 	}
 	if waiting, ok := outcome.(fermata.NeedsInput); ok {
 		for _, i := range waiting.Interrupts {
@@ -214,5 +215,5 @@ func (t *runStream) finish(ctx context.Context, end chatResult) error {
 			}
 		}
 	}
-	return t.out.Event("", api.EventOutcome, Outcome{Outcome: outcome})
+	return t.out.Event("", api.EventOutcome, outcomes.Outcome{Outcome: outcome})
 }

@@ -1,4 +1,4 @@
-package server
+package requests
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 // The bounds of a count: how many decided requests are counted, how many bytes are read, and how
-// many callers' counts are kept how long. Open requests are counted up to maxScanned.
+// many callers' counts are kept how long. Open requests are counted up to MaxScanned.
 const (
 	maxCountedDecided = 100
 	maxCountedBytes   = 16 << 20
@@ -53,40 +53,40 @@ func (c *requestCounts) put(key string, kept keptCounts) {
 	c.kept[key] = kept
 }
 
-func (s *Server) countRequests(ctx context.Context, _ *struct{}) (*struct{ Body api.RequestCounts }, error) {
+func (h *Handlers) countRequests(ctx context.Context, _ *struct{}) (*struct{ Body api.RequestCounts }, error) {
 	me, now := endpoint.Principal(ctx), time.Now()
-	change, err := s.config.Executor.LastChange(ctx, me.Account)
+	change, err := h.Executor.LastChange(ctx, me.Account)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
 	key := strings.Join(append([]string{me.Account, me.ID}, authn.RoleNames(me.Roles)...), "\x00")
-	counts, ok := s.counts.get(key, change, now)
+	counts, ok := h.counts.get(key, change, now)
 	if !ok {
-		if counts, err = s.count(ctx, me, now); err != nil {
+		if counts, err = h.count(ctx, me, now); err != nil {
 			return nil, problems.Of(err)
 		}
-		s.counts.put(key, keptCounts{change, now, counts})
+		h.counts.put(key, keptCounts{change, now, counts})
 	}
 	return &struct{ Body api.RequestCounts }{counts}, nil
 }
 
 // count counts the requests that a caller may see.
-func (s *Server) count(ctx context.Context, me authn.Principal, now time.Time) (c api.RequestCounts, err error) {
-	more, err := s.eachVisible(ctx, me, store.InboxFilter{State: store.InterruptPending}, maxScanned, func(q executor.RequestView) {
+func (h *Handlers) count(ctx context.Context, me authn.Principal, now time.Time) (c api.RequestCounts, err error) {
+	more, err := h.eachVisible(ctx, me, store.InboxFilter{State: store.InterruptPending}, MaxScanned, func(q executor.RequestView) {
 		c.Open.Count++
 		doc := q.Request
 		if doc == nil {
 			c.Mine.Count++
 			return
 		}
-		_, ineligible := s.config.Executor.AllowedVerbs(*doc, me.ID)
+		_, ineligible := h.Executor.AllowedVerbs(*doc, me.ID)
 		switch snoozed := doc.Snoozed.After(now); {
 		case snoozed:
 			c.Snoozed.Count++
 		case ineligible == nil && doc.State == desk.StateOpen:
 			c.Mine.Count++
 		}
-		if len(s.memberOf(*doc, me.ID)) > 0 {
+		if len(h.memberOf(*doc, me.ID)) > 0 {
 			c.Groups.Count++
 		}
 	})
@@ -94,18 +94,18 @@ func (s *Server) count(ctx context.Context, me authn.Principal, now time.Time) (
 		count.More = more
 	}
 	if err == nil {
-		c.Decided.More, err = s.eachVisible(ctx, me, store.InboxFilter{State: store.InterruptDecided, Newest: true}, maxCountedDecided, func(executor.RequestView) { c.Decided.Count++ })
+		c.Decided.More, err = h.eachVisible(ctx, me, store.InboxFilter{State: store.InterruptDecided, Newest: true}, maxCountedDecided, func(executor.RequestView) { c.Decided.Count++ })
 	}
 	return c, err
 }
 
 // eachVisible calls a function for the first requests of a filter that a caller may see. It reports
 // whether there are more than limit, or too many bytes to read.
-func (s *Server) eachVisible(ctx context.Context, me authn.Principal, filter store.InboxFilter, limit int, yield func(executor.RequestView)) (more bool, err error) {
+func (h *Handlers) eachVisible(ctx context.Context, me authn.Principal, filter store.InboxFilter, limit int, yield func(executor.RequestView)) (more bool, err error) {
 	bytes := 0
 	for scanned := 0; ; {
 		filter.Limit = min(requestBatch, limit+1-scanned)
-		part, err := s.config.Executor.ListRequests(ctx, me.Account, filter)
+		part, err := h.Executor.ListRequests(ctx, me.Account, filter)
 		if err != nil {
 			return false, err
 		}
@@ -114,7 +114,7 @@ func (s *Server) eachVisible(ctx context.Context, me authn.Principal, filter sto
 				return true, nil
 			}
 			bytes += len(q.Data) + len(q.AnswerSchema) + len(q.Answer)
-			if visible, err := s.visibility.MaySee(me, q.Request); err != nil {
+			if visible, err := h.Visibility.MaySee(me, q.Request); err != nil {
 				return false, err
 			} else if visible {
 				yield(q)
@@ -133,7 +133,7 @@ func (s *Server) eachVisible(ctx context.Context, me authn.Principal, filter sto
 
 // memberOf returns the required groups that a person belongs to. If the directory cannot be asked
 // there are none: it affects only where a request is listed.
-func (s *Server) memberOf(doc desk.Request, person string) []string {
-	groups, _ := s.config.Executor.GroupsOf(doc, person)
+func (h *Handlers) memberOf(doc desk.Request, person string) []string {
+	groups, _ := h.Executor.GroupsOf(doc, person)
 	return groups
 }

@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/internal/sanitize"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/outcomes"
 	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/visibility"
 	"github.com/fermata-go/fermata/store"
@@ -23,10 +24,10 @@ import (
 // RunView is a run with its outcome and its requests.
 type RunView struct {
 	api.Run
-	Outcome  *Outcome        `json:"outcome,omitempty" doc:"The outcome, or what the run waits for. Omitted while the run is active."`
-	Requests []api.Request   `json:"requests" doc:"All requests of the run."`
-	Problem  *api.RunProblem `json:"problem,omitempty" doc:"Why the run failed, is parked or is tried again."`
-	Receipt  *api.Receipt    `json:"receipt,omitempty" doc:"What the external agent did, if it sent a receipt."`
+	Outcome  *outcomes.Outcome `json:"outcome,omitempty" doc:"The outcome, or what the run waits for. Omitted while the run is active."`
+	Requests []api.Request     `json:"requests" doc:"All requests of the run."`
+	Problem  *api.RunProblem   `json:"problem,omitempty" doc:"Why the run failed, is parked or is tried again."`
+	Receipt  *api.Receipt      `json:"receipt,omitempty" doc:"What the external agent did, if it sent a receipt."`
 }
 
 func runOf(r store.Run) api.Run {
@@ -49,29 +50,28 @@ type keyInput struct {
 
 type runOutput struct{ Body RunView }
 
-func (s *Server) registerRuns() {
-	huma.Register(s.api, endpoint.New("list-runs", http.MethodGet, api.Prefix+"/runs", "List runs, newest first", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.listRuns)
-	huma.Register(s.api, endpoint.New("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "Get a run with its outcome and its requests", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), s.getRun)
+func (h *Handlers) registerRuns(to huma.API) {
+	huma.Register(to, endpoint.New("list-runs", http.MethodGet, api.Prefix+"/runs", "List runs, newest first", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), h.listRuns)
+	huma.Register(to, endpoint.New("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "Get a run with its outcome and its requests", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), h.getRun)
 	cancel := endpoint.New("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "Cancel a run and withdraw its open requests", authn.RoleAgent)
 	cancel.DefaultStatus = http.StatusNoContent
-	huma.Register(s.api, cancel, s.cancelRun)
+	huma.Register(to, cancel, h.cancelRun)
 	retry := endpoint.New("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Retry a parked or failed run from its last step", authn.RoleAdmin)
 	retry.Description = "A failed run can be retried if it kept its state and its failure is not final. Recorded effects and accepted answers are kept. The problem not_retryable says why a run cannot be retried."
 	retry.DefaultStatus = http.StatusNoContent
-	huma.Register(s.api, retry, s.retryRun)
+	huma.Register(to, retry, h.retryRun)
 	receipt := endpoint.New("send-receipt", http.MethodPost, api.Prefix+"/runs/{stateKey}/receipt", "Say what an external agent did after the decision", authn.RoleAgent)
 	receipt.Description = "The same receipt can be sent again; another one for the same run is rejected. Reconciliation compares it with the decision: see docs/external-agents.md."
 	receipt.MaxBodyBytes = fermata.MaxAnswerBytes + 4096
-	huma.Register(s.api, receipt, s.sendReceipt)
-	s.registerEvents()
+	huma.Register(to, receipt, h.sendReceipt)
 }
 
 // cancelRun cancels a run. Repeating it changes nothing and is not an error.
-func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error) {
+func (h *Handlers) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error) {
 	account := endpoint.Principal(ctx).Account
-	err := s.config.Executor.Cancel(ctx, account, in.StateKey, endpoint.Principal(ctx).From())
+	err := h.Executor.Cancel(ctx, account, in.StateKey, endpoint.Principal(ctx).From())
 	if errors.Is(err, executor.ErrRunEnded) {
-		if view, readErr := s.config.Executor.GetRun(ctx, account, in.StateKey); readErr == nil && view.Status == store.StatusCancelled {
+		if view, readErr := h.Executor.GetRun(ctx, account, in.StateKey); readErr == nil && view.Status == store.StatusCancelled {
 			return nil, nil
 		}
 	}
@@ -80,11 +80,11 @@ func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error)
 
 // retryRun resumes a parked or failed run. Repeating it changes nothing and is not an error, so a
 // client without a response can send it again.
-func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) {
+func (h *Handlers) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) {
 	account := endpoint.Principal(ctx).Account
-	err := s.config.Executor.Retry(ctx, account, in.StateKey, endpoint.Principal(ctx).From())
+	err := h.Executor.Retry(ctx, account, in.StateKey, endpoint.Principal(ctx).From())
 	if errors.Is(err, executor.ErrNotRetryable) {
-		if resumed, readErr := s.hasResumed(ctx, account, in.StateKey); readErr == nil && resumed {
+		if resumed, readErr := h.hasResumed(ctx, account, in.StateKey); readErr == nil && resumed {
 			return nil, nil
 		}
 	}
@@ -92,8 +92,8 @@ func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) 
 }
 
 // hasResumed reports whether a run was parked or failed and has been resumed since.
-func (s *Server) hasResumed(ctx context.Context, account, stateKey string) (bool, error) {
-	view, err := s.config.Executor.GetRun(ctx, account, stateKey)
+func (h *Handlers) hasResumed(ctx context.Context, account, stateKey string) (bool, error) {
+	view, err := h.Executor.GetRun(ctx, account, stateKey)
 	switch {
 	case err != nil:
 		return false, err
@@ -101,7 +101,7 @@ func (s *Server) hasResumed(ctx context.Context, account, stateKey string) (bool
 		return false, nil // or it was cancelled while parked
 	}
 	for after := int64(0); ; {
-		events, err := s.config.Executor.Events(ctx, account, view.ID, after)
+		events, err := h.Executor.Events(ctx, account, view.ID, after)
 		if err != nil || len(events) == 0 {
 			return false, err
 		}
@@ -114,7 +114,7 @@ func (s *Server) hasResumed(ctx context.Context, account, stateKey string) (bool
 	}
 }
 
-func (s *Server) listRuns(ctx context.Context, in *runsInput) (*endpoint.Page[api.Run], error) {
+func (h *Handlers) listRuns(ctx context.Context, in *runsInput) (*endpoint.Page[api.Run], error) {
 	// one more shows whether there is a next page
 	filter := store.RunFilter{Limit: endpoint.PageSize(in.Limit) + 1}
 	for _, status := range in.Status {
@@ -135,7 +135,7 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*endpoint.Page[ap
 	if err := endpoint.ReadCursor(in.Cursor, &filter.Before); err != nil {
 		return nil, err
 	}
-	runs, err := s.config.Executor.ListRuns(ctx, endpoint.Principal(ctx).Account, filter)
+	runs, err := h.Executor.ListRuns(ctx, endpoint.Principal(ctx).Account, filter)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -143,7 +143,7 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*endpoint.Page[ap
 	var expiredErr error
 	page, err := endpoint.Paged(runs, sizeOfRunPage(runs, endpoint.PageSize(in.Limit)), func(r store.Run) api.Run {
 		run := runOf(r)
-		expired, err := s.config.Executor.HasExpired(ctx, r)
+		expired, err := h.Executor.HasExpired(ctx, r)
 		if expired {
 			run.Status = api.StatusExpired
 		}
@@ -176,29 +176,29 @@ func sizeOfRunPage(runs []store.Run, limit int) int {
 	return limit
 }
 
-func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
-	view, err := s.config.Executor.GetRun(ctx, endpoint.Principal(ctx).Account, in.StateKey)
+func (h *Handlers) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
+	view, err := h.Executor.GetRun(ctx, endpoint.Principal(ctx).Account, in.StateKey)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
 	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []api.Request{}, Problem: runProblemOf(endpoint.Principal(ctx), view)}}
-	shown, outcome, err := s.visibility.Run(endpoint.Principal(ctx), view)
+	shown, outcome, err := h.Visibility.Run(endpoint.Principal(ctx), view)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
 	if outcome != nil {
-		out.Body.Outcome = &Outcome{Outcome: outcome}
+		out.Body.Outcome = &outcomes.Outcome{Outcome: outcome}
 		if failed, ok := outcome.(fermata.Failed); ok && view.Status == store.StatusFailed && failed.Code == api.StatusExpired {
 			out.Body.Status = api.StatusExpired
 		}
 	}
 	for _, q := range shown {
-		out.Body.Requests = append(out.Body.Requests, visibility.Masked(endpoint.Principal(ctx), q, s.visibility.Request(q)))
+		out.Body.Requests = append(out.Body.Requests, visibility.Masked(endpoint.Principal(ctx), q, h.Visibility.Request(q)))
 	}
 	if len(shown) < len(view.Interrupts) { // the receipt is about a request that the caller may not see
 		return out, nil
 	}
-	receipt, err := s.config.Executor.ReceiptOf(ctx, view.Run)
+	receipt, err := h.Executor.ReceiptOf(ctx, view.Run)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -234,10 +234,10 @@ func receiptOf(r executor.Receipt) api.Receipt {
 }
 
 // sendReceipt stores what an external agent did. Repeating it changes nothing.
-func (s *Server) sendReceipt(ctx context.Context, in *receiptInput) (*receiptOutput, error) {
+func (h *Handlers) sendReceipt(ctx context.Context, in *receiptInput) (*receiptOutput, error) {
 	me := endpoint.Principal(ctx)
 	sent := executor.Receipt{Digest: in.Body.Digest, Outcome: in.Body.Outcome, Result: in.Body.Result}
-	receipt, err := s.config.Executor.RecordReceipt(ctx, me.Account, in.StateKey, sent, me.From())
+	receipt, err := h.Executor.RecordReceipt(ctx, me.Account, in.StateKey, sent, me.From())
 	if err != nil {
 		return nil, problems.Of(err)
 	}

@@ -1,4 +1,4 @@
-package server
+package requests
 
 import (
 	"context"
@@ -18,36 +18,36 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-const queueEventsPath = api.Prefix + "/requests/events"
+const EventsPath = api.Prefix + "/requests/events"
 
-func (s *Server) registerQueueEvents() {
-	op := endpoint.New("request-events", http.MethodGet, queueEventsPath, "Stream changes of requests (server-sent events)", authn.RoleApprover, authn.RoleAuditor)
+func (h *Handlers) registerQueueEvents(to huma.API) {
+	op := endpoint.New("request-events", http.MethodGet, EventsPath, "Stream changes of requests (server-sent events)", authn.RoleApprover, authn.RoleAuditor)
 	op.Description = "Sends an event for each change of a request that the caller may see, with its id and revision; read the request for its content. " +
 		"The first event is ready: list the requests after it. Last-Event-ID resumes after an event. If that is too long ago, the first event is reset: list the requests again. " +
 		"The event viewing has no id: it names the people who report that they look at a request, on this replica, and is not stored."
-	s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[api.QueueEvent](), true, "")
+	to.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[api.QueueEvent](), true, "")
 	op.Responses = map[string]*huma.Response{"200": {Description: "The event stream.", Content: map[string]*huma.MediaType{stream.MediaType: {Schema: &huma.Schema{
 		Type: "string", Description: "Server-sent events; the data of each is a QueueEvent in JSON.",
 	}}}}}
-	huma.Register(s.api, op, s.queueEvents)
-	viewing := endpoint.New("report-viewing", http.MethodPost, requestPath+"/viewing", "Report that you are looking at a request", authn.RoleApprover, authn.RoleAuditor)
+	huma.Register(to, op, h.queueEvents)
+	viewing := endpoint.New("report-viewing", http.MethodPost, endpoint.RequestPath+"/viewing", "Report that you are looking at a request", authn.RoleApprover, authn.RoleAuditor)
 	viewing.Description = "Other viewers see it for 30 seconds; repeat it while the request is on the screen. It is kept in memory, by the replica that receives it, and is not audited."
 	viewing.DefaultStatus = http.StatusNoContent
-	huma.Register(s.api, viewing, s.viewing)
+	huma.Register(to, viewing, h.viewing)
 }
 
-func (s *Server) viewing(ctx context.Context, in *requestInput) (*struct{}, error) {
+func (h *Handlers) viewing(ctx context.Context, in *requestInput) (*struct{}, error) {
 	me := endpoint.Principal(ctx)
-	if _, err := s.config.Executor.GetRequest(ctx, me.Account, in.ID); err != nil {
+	if _, err := h.Executor.GetRequest(ctx, me.Account, in.ID); err != nil {
 		return nil, problems.Of(err)
 	}
-	s.presence.Report(me.Account, in.ID, me.ID)
+	h.presence.Report(me.Account, in.ID, me.ID)
 	return nil, nil
 }
 
 // viewersOf returns the people who are looking at a request.
-func (s *Server) viewersOf(account, request string) (viewers []api.Stamp) {
-	for _, v := range s.presence.Viewers(account, request) {
+func (h *Handlers) viewersOf(account, request string) (viewers []api.Stamp) {
+	for _, v := range h.presence.Viewers(account, request) {
 		viewers = append(viewers, api.Stamp{By: v.ID, At: v.At.UTC()})
 	}
 	return viewers
@@ -57,20 +57,20 @@ type queueEventsInput struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"The id of the last event received."`
 }
 
-func (s *Server) queueEvents(ctx context.Context, in *queueEventsInput) (*huma.StreamResponse, error) {
+func (h *Handlers) queueEvents(ctx context.Context, in *queueEventsInput) (*huma.StreamResponse, error) {
 	me := endpoint.Principal(ctx)
-	newest, err := s.config.Executor.LastChange(ctx, me.Account)
+	newest, err := h.Executor.LastChange(ctx, me.Account)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	q := &queueStream{Server: s, me: me, after: newest, first: api.QueueReady}
+	q := &queueStream{Handlers: h, me: me, after: newest, first: api.QueueReady}
 	if in.LastEventID != "" {
 		q.first = api.QueueReset
 		if last, err := strconv.ParseInt(in.LastEventID, 10, 64); err == nil && last >= 0 && last <= newest && newest-last <= maxQueueReplay {
 			q.after, q.first = last, ""
 		}
 	}
-	return &huma.StreamResponse{Body: func(hctx huma.Context) { s.streams.Open(hctx, q.serve) }}, nil
+	return &huma.StreamResponse{Body: func(hctx huma.Context) { h.Streams.Open(hctx, q.serve) }}, nil
 }
 
 const (
@@ -85,7 +85,7 @@ const (
 // A queueStream sends changes of requests to one client. Like a runStream it has no goroutine of
 // its own.
 type queueStream struct {
-	*Server
+	*Handlers
 	me    authn.Principal
 	out   *stream.Writer
 	after int64  // the last change read
@@ -94,11 +94,11 @@ type queueStream struct {
 
 // serve writes the stream until the client disconnects or does not read, or the server shuts down.
 func (q *queueStream) serve(ctx context.Context, out *stream.Writer) {
-	changed, stop := q.config.Executor.WatchRequests(q.me.Account)
+	changed, stop := q.Executor.WatchRequests(q.me.Account)
 	defer stop()
 	present, leave := q.presence.Watch(q.me.Account)
 	defer leave()
-	heartbeat := time.NewTicker(q.config.Limits.Heartbeat)
+	heartbeat := time.NewTicker(q.Streams.Heartbeat)
 	defer heartbeat.Stop()
 	q.out = out
 	if q.begin() != nil {
@@ -143,7 +143,7 @@ func (q *queueStream) wait(ctx context.Context, changed <-chan struct{}, present
 		select {
 		case <-ctx.Done():
 			return false
-		case <-q.config.Executor.Done():
+		case <-q.Executor.Done():
 			return false
 		case <-changed:
 			return true
@@ -172,7 +172,7 @@ func (q *queueStream) writeViewers(ctx context.Context, request string) error {
 func (q *queueStream) catchUp(ctx context.Context) error {
 	visible := make(map[string]bool)
 	for {
-		changes, next, err := q.config.Executor.RequestChanges(ctx, q.me.Account, q.after)
+		changes, next, err := q.Executor.RequestChanges(ctx, q.me.Account, q.after)
 		if err != nil {
 			return err // the client reconnects with its Last-Event-ID
 		}
@@ -201,11 +201,11 @@ func (q *queueStream) catchUp(ctx context.Context) error {
 
 // visible reports whether the client may see a request.
 func (q *queueStream) visible(ctx context.Context, request string) (bool, error) {
-	doc, visible, err := q.visibility.MaySeeID(ctx, q.me, request)
+	doc, visible, err := q.Visibility.MaySeeID(ctx, q.me, request)
 	if err != nil || doc != nil {
 		return visible, err
 	}
-	_, err = q.config.Executor.GetRequest(ctx, q.me.Account, request)
+	_, err = q.Executor.GetRequest(ctx, q.me.Account, request)
 	if errors.Is(err, store.ErrNotFound) { // it was deleted
 		return false, nil
 	}

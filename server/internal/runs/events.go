@@ -1,4 +1,4 @@
-package server
+package runs
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/outcomes"
 	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/stream"
 	"github.com/fermata-go/fermata/server/internal/visibility"
@@ -35,20 +36,20 @@ type eventsInput struct {
 	LastEventID string `header:"Last-Event-ID" doc:"The id of the last event received."`
 }
 
-func (s *Server) registerEvents() {
+func (h *Handlers) registerEvents(to huma.API) {
 	op := endpoint.New("run-events", http.MethodGet, api.Prefix+"/runs/{stateKey}/events", "Stream the events of a run (server-sent events)", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor)
 	op.Description = "Last-Event-ID resumes after an event of the run. After an event of an earlier run with the same state key, all events of this run are sent. When the run waits or ends, the event outcome carries its outcome; after the end of the run the stream closes. " +
 		"The events step and token have no id: they are sent live, not stored, and only for runs that this replica executes; a slow client misses some. " +
 		"Comments keep the connection alive. A client that does not read is disconnected and can resume with Last-Event-ID."
-	op.Responses = map[string]*huma.Response{"200": {Description: "The event stream.", Content: map[string]*huma.MediaType{stream.MediaType: s.streamSchema()}}}
-	huma.Register(s.api, op, s.events)
+	op.Responses = map[string]*huma.Response{"200": {Description: "The event stream.", Content: map[string]*huma.MediaType{stream.MediaType: streamSchema(to)}}}
+	huma.Register(to, op, h.events)
 }
 
 // streamSchema describes an event stream. The event data schemas are listed in the description,
 // because OpenAPI 3.1 cannot express them.
-func (s *Server) streamSchema() *huma.MediaType {
-	registry := s.api.OpenAPI().Components.Schemas
-	Outcome{}.Schema(registry)
+func streamSchema(to huma.API) *huma.MediaType {
+	registry := to.OpenAPI().Components.Schemas
+	outcomes.Outcome{}.Schema(registry)
 	for _, t := range []reflect.Type{reflect.TypeFor[api.Event](), reflect.TypeFor[api.Step](), reflect.TypeFor[api.Token](), reflect.TypeFor[api.Pending]()} {
 		registry.Schema(t, true, "")
 	}
@@ -58,27 +59,27 @@ func (s *Server) streamSchema() *huma.MediaType {
 	}}
 }
 
-func (s *Server) events(ctx context.Context, in *eventsInput) (*huma.StreamResponse, error) {
+func (h *Handlers) events(ctx context.Context, in *eventsInput) (*huma.StreamResponse, error) {
 	account := endpoint.Principal(ctx).Account
-	view, err := s.config.Executor.GetRun(ctx, account, in.StateKey)
+	view, err := h.Executor.GetRun(ctx, account, in.StateKey)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	after, err := s.resumePosition(ctx, account, view.ID, in.LastEventID)
+	after, err := h.resumePosition(ctx, account, view.ID, in.LastEventID)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	t := &runStream{Server: s, me: endpoint.Principal(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active()}
+	t := &runStream{Handlers: h, me: endpoint.Principal(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active()}
 	t.atRest = t.ended || view.Status == store.StatusWaiting
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
-		s.streams.Open(hctx, t.follow)
+		h.Streams.Open(hctx, t.follow)
 	}}, nil
 }
 
 // follow streams a run until it ends.
 func (t *runStream) follow(ctx context.Context, out *stream.Writer) {
 	var stop func()
-	t.progress, stop = t.config.Executor.WatchProgress(t.account, t.stateKey)
+	t.progress, stop = t.Executor.WatchProgress(t.account, t.stateKey)
 	defer stop()
 	if t.out = out; out.Comment("hello") == nil {
 		t.serve(ctx)
@@ -87,13 +88,13 @@ func (t *runStream) follow(ctx context.Context, out *stream.Writer) {
 
 // resumePosition returns the position after the last event that a client received. It is the start
 // of the run if that event belongs to another run, which had the same state key before.
-func (s *Server) resumePosition(ctx context.Context, account, run, last string) (int64, error) {
+func (h *Handlers) resumePosition(ctx context.Context, account, run, last string) (int64, error) {
 	number, ok := strings.CutPrefix(last, run+":")
 	after, err := strconv.ParseInt(number, 10, 64)
 	if !ok || err != nil || after < 1 {
 		return 0, nil
 	}
-	events, err := s.config.Executor.Events(ctx, account, run, after-1)
+	events, err := h.Executor.Events(ctx, account, run, after-1)
 	if err != nil || len(events) == 0 || events[0].Seq != after {
 		return 0, err
 	}
@@ -105,19 +106,19 @@ const maxChatStream = 24 * time.Hour
 
 // chatStream starts or resumes a run and streams its events. Errors of the request are returned
 // before the stream starts.
-func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, last string) (*outcomeOutput, error) {
-	t := &runStream{Server: s, me: endpoint.Principal(ctx), account: request.Account, stateKey: request.StateKey}
+func (h *Handlers) chatStream(ctx context.Context, request executor.RunRequest, last string) (*outcomes.Output, error) {
+	t := &runStream{Handlers: h, me: endpoint.Principal(ctx), account: request.Account, stateKey: request.StateKey}
 	var err error
 	if last == "" && request.ResumeID != "" { // skip the events before this answer
-		if last, err = s.newestEvent(ctx, request.Account, request.StateKey); err != nil {
+		if last, err = h.newestEvent(ctx, request.Account, request.StateKey); err != nil {
 			return nil, problems.Of(err)
 		}
 	}
-	progress, stop := s.config.Executor.WatchProgress(t.account, t.stateKey)
+	progress, stop := h.Executor.WatchProgress(t.account, t.stateKey)
 	t.progress = progress
 	first := request
 	first.Wait = -1
-	outcome, err := s.config.Executor.Run(ctx, first)
+	outcome, err := h.Executor.Run(ctx, first)
 	var undo *executor.PendingError
 	if pending, ok := errors.AsType[*executor.PendingError](err); ok {
 		t.run = pending.Run
@@ -131,15 +132,15 @@ func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, la
 		t.run = visibility.RunID(outcome)
 	}
 	// the run may differ: the state key was reused, or this is a repeated request
-	if t.after, err = s.resumePosition(ctx, t.account, t.run, last); err != nil {
+	if t.after, err = h.resumePosition(ctx, t.account, t.run, last); err != nil {
 		stop()
 		return nil, problems.Of(err)
 	}
 	if request.Wait == 0 {
 		request.Wait = maxChatStream
 	}
-	return &outcomeOutput{Body: func(hctx huma.Context) {
-		s.streams.Open(hctx, func(ctx context.Context, out *stream.Writer) {
+	return &outcomes.Output{Body: func(hctx huma.Context) {
+		h.Streams.Open(hctx, func(ctx context.Context, out *stream.Writer) {
 			defer stop()
 			if t.out = out; out.Event("", api.EventRun, api.Pending{RunID: t.run, StateKey: t.stateKey}) == nil {
 				if undo != nil {
@@ -165,7 +166,7 @@ func (t *runStream) chat(ctx context.Context, request executor.RunRequest, known
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		outcome, err := t.config.Executor.Await(ctx, request, t.run)
+		outcome, err := t.Executor.Await(ctx, request, t.run)
 		results <- chatResult{outcome, err}
 	}()
 	defer func() { cancel(); <-gone }()
@@ -173,13 +174,13 @@ func (t *runStream) chat(ctx context.Context, request executor.RunRequest, known
 }
 
 // newestEvent returns the id of the newest event of a run.
-func (s *Server) newestEvent(ctx context.Context, account, stateKey string) (id string, err error) {
-	view, err := s.config.Executor.GetRun(ctx, account, stateKey)
+func (h *Handlers) newestEvent(ctx context.Context, account, stateKey string) (id string, err error) {
+	view, err := h.Executor.GetRun(ctx, account, stateKey)
 	if err != nil {
 		return "", err
 	}
 	for after := int64(0); ; {
-		events, err := s.config.Executor.Events(ctx, account, view.ID, after)
+		events, err := h.Executor.Events(ctx, account, view.ID, after)
 		if err != nil || len(events) == 0 {
 			return id, err
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/app"
+	"github.com/fermata-go/fermata/app/sample"
 )
 
 // asProgram is a variable with which the test binary is the program.
@@ -14,7 +15,11 @@ const asProgram = "FERMATA_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Exit(app.Main())
+		graphs, err := sample.Graphs()
+		if err != nil {
+			panic(err)
+		}
+		os.Exit(app.Main(app.Graphs(graphs...)))
 	}
 	os.Exit(m.Run())
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,113 +69,129 @@ func newServer(t testing.TB, settings ...string) *server {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f := &server{TB: t, url: "http://" + addr, store: "sqlite:" + filepath.Join(t.TempDir(), "f.db"), keys: make(map[string]string)}
-	f.env = append([]string{
-		asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "FERMATA_STORE_URL=" + f.store, "FERMATA_LISTEN_ADDR=" + addr, "FERMATA_METRICS_ADDR=off",
+	s := &server{TB: t, url: "http://" + addr, store: "sqlite:" + filepath.Join(t.TempDir(), "f.db"), keys: make(map[string]string)}
+	s.env = append([]string{
+		asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "FERMATA_STORE_URL=" + s.store, "FERMATA_LISTEN_ADDR=" + addr, "FERMATA_METRICS_ADDR=off",
 		"FERMATA_RUNS_LEASE=1s", "FERMATA_RUNS_WAIT=20s", "FERMATA_LIMITS_RATE=10000", "FERMATA_LIMITS_BURST=10000",
 	}, settings...)
-	if f.guard, err = testserver.NewGuard("KILL", "", nil); err != nil {
+	if s.guard, err = testserver.NewGuard("KILL", "", nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := f.guard.Dismiss(); err != nil {
+		if err := s.guard.Dismiss(); err != nil {
 			t.Error(err)
 		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		_ = f.cmd.Wait() // the guard has killed it
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		_ = s.cmd.Wait() // the guard has killed it
 		if t.Failed() {
-			text := f.log.String()
+			text := s.log.String()
 			t.Logf("the log of the server:\n%s", text[max(0, len(text)-6000):])
 		}
 	})
-	f.start()
+	s.start()
 	for name, role := range people {
-		f.keys[name] = strings.TrimSpace(f.must("", "keys", "create", "acme", name, role, "--store", f.store))
+		s.keys[name] = strings.TrimSpace(s.must("", "keys", "create", "acme", name, role, "--store", s.store))
 	}
-	return f
+	return s
 }
 
 // start starts a process, and waits until it accepts connections.
-func (f *server) start() {
-	f.Helper()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.cmd = f.command("", "serve")
-	f.cmd.Stdout, f.cmd.Stderr = &f.log, &f.log
-	if err := f.cmd.Start(); err != nil {
-		f.Error(err)
+func (s *server) start() {
+	s.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cmd = s.command("", "serve")
+	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	if err := s.cmd.Start(); err != nil {
+		s.Error(err)
 		return
 	}
-	if err := f.guard.Watch(f.cmd.Process.Pid); err != nil {
-		f.Error(err)
+	if err := s.guard.Watch(s.cmd.Process.Pid); err != nil {
+		s.Error(err)
 	}
 	for deadline := time.Now().Add(timeout); ; time.Sleep(5 * time.Millisecond) {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 		if err == nil {
 			_ = conn.Close()
 			return
 		}
 		if time.Now().After(deadline) {
-			f.Errorf("the server does not listen: %v", err)
+			s.Errorf("the server does not listen: %v", err)
 			return
 		}
 	}
 }
 
 // kill kills the process, as kill -9 does.
-func (f *server) kill() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_ = f.cmd.Process.Kill()
-	_ = f.cmd.Wait()
+func (s *server) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
 }
 
 // pid is the id of the current process.
-func (f *server) pid() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.cmd.Process.Pid
+func (s *server) pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd.Process.Pid
 }
 
 // command is a command of the program, with the key of a person.
-func (f *server) command(who string, args ...string) *exec.Cmd {
-	f.Helper()
+func (s *server) command(who string, args ...string) *exec.Cmd {
+	s.Helper()
 	exe, err := os.Executable()
 	if err != nil {
-		f.Fatal(err)
+		s.Fatal(err)
 	}
 	cmd := exec.Command(exe, args...)
-	cmd.Env = append(f.env[:len(f.env):len(f.env)], "FERMATA_URL="+f.url, "FERMATA_TOKEN="+f.keys[who])
+	cmd.Env = append(s.env[:len(s.env):len(s.env)], "FERMATA_URL="+s.url, "FERMATA_TOKEN="+s.keys[who])
 	return cmd
 }
 
 // must runs a command as a person, and returns what it prints.
-func (f *server) must(who string, args ...string) string {
-	f.Helper()
-	cmd := f.command(who, args...)
+func (s *server) must(who string, args ...string) string {
+	s.Helper()
+	cmd := s.command(who, args...)
 	var errOut bytes.Buffer
 	cmd.Stderr = &errOut
 	out, err := cmd.Output()
 	if err != nil {
-		f.Fatalf("fermata %s: %v\n%s%s", strings.Join(args, " "), err, out, errOut.String())
+		s.Fatalf("fermata %s: %v\n%s%s", strings.Join(args, " "), err, out, errOut.String())
 	}
 	return string(out)
 }
 
 // as returns a client with the key of a person.
-func (f *server) as(who string) *client.Client {
-	f.Helper()
-	c, err := client.New(f.url, f.keys[who])
+func (s *server) as(who string) *client.Client {
+	s.Helper()
+	c, err := client.New(s.url, s.keys[who])
 	if err != nil {
-		f.Fatal(err)
+		s.Fatal(err)
 	}
 	return c
 }
 
+// on returns the server for a subtest.
+func (s *server) on(t testing.TB) *server {
+	return &server{TB: t, url: s.url, store: s.store, env: s.env, keys: s.keys}
+}
+
+// ended waits for the end of a run.
+func (s *server) ended(key string) (end client.RunView) {
+	s.Helper()
+	s.until("the end of "+key, func() (bool, error) {
+		var err error
+		end, err = s.as("ops").Run(s.Context(), key)
+		return err == nil && slices.Contains([]string{"completed", "failed", "parked", "cancelled", "expired"}, end.Status), fmt.Errorf("%s, %w", end.Status, err)
+	})
+	return end
+}
+
 // until repeats a call until it reports success.
-func (f *server) until(what string, try func() (bool, error)) {
-	f.Helper()
+func (s *server) until(what string, try func() (bool, error)) {
+	s.Helper()
 	var last error
 	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		done, err := try()
@@ -183,5 +200,5 @@ func (f *server) until(what string, try func() (bool, error)) {
 		}
 		last = err
 	}
-	f.Fatalf("%s: not within %v: %v", what, timeout, fmt.Sprint(last))
+	s.Fatalf("%s: not within %v: %v", what, timeout, fmt.Sprint(last))
 }

@@ -54,6 +54,7 @@ type program struct {
 	graphs   []inproc.Graph
 	others   []provider.Provider
 	channels []channel.Channel
+	dialog   *DialogConfig // nil: no conversations
 
 	out, err io.Writer
 	json     bool // the output is JSON

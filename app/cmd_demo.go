@@ -64,6 +64,9 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	}
 	p.tour = true
 	p.graphs, p.others = append(p.graphs, graphs...), append(p.others, press)
+	if err := p.demoDialog(c.Data); err != nil {
+		return err
+	}
 	files, err := sample.WriteFiles(c.Data)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/server"
@@ -75,6 +76,7 @@ type runningServer struct {
 	tracing     tracing
 	policyFiles *policyFiles
 	channels    []channel.Channel
+	dialog      *dialog.Handler // nil: no conversations
 }
 
 // start opens all components and listens. It does not serve yet.
@@ -147,15 +149,18 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	if err != nil {
 		return err
 	}
+	if r.dialog, err = r.openDialog(p.dialog, file); err != nil {
+		return err
+	}
 	r.server, err = server.New(server.Config{
-		Executor: r.Executor, Auth: authn.Keys(r.store), Log: log, Version: version(), Tracer: r.tracing.tracer(),
+		Executor: r.Executor, Dialog: r.dialog, Auth: authn.Keys(r.store), Log: log, Version: version(), Tracer: r.tracing.tracer(),
 		Settings: serverSettings(c), Limits: serverLimits(c.Limits), PolicyStatus: files.Status,
 		SignIn: &authn.SignIn{Credentials: r.store, Sealer: file, PublicURL: c.Listen.PublicURL, OIDC: oidcConfig(c.Auth.OIDC), Lifetime: c.Auth.Session.Lifetime, IdleTimeout: c.Auth.Session.IdleTimeout},
 	})
 	if err != nil {
 		return err
 	}
-	if r.site, err = web.New(web.Config{API: r.server, Log: log, Tour: p.tour}); err != nil {
+	if r.site, err = web.New(web.Config{API: r.server, Log: log, Tour: p.tour, Chat: r.dialog != nil}); err != nil {
 		return err
 	}
 	return r.listen(log)
@@ -256,6 +261,7 @@ func (r *runningServer) serve(ctx context.Context) error {
 	r.StartWorkers()
 	var work sync.WaitGroup
 	work.Go(func() { r.policyFiles.watch(ctx, r.log) })
+	work.Go(func() { r.sweepDialog(ctx) })
 	work.Go(func() {
 		r.server.RunChannels(ctx, r.channels, r.server.Desk(r.settings.Listen.PublicURL))
 	})

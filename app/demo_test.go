@@ -20,6 +20,18 @@ import (
 // demo runs the demo until the test ends, and returns a function that calls the program.
 func demo(t *testing.T, dir string, options ...Option) (call func(args ...string) (int, string, string)) {
 	t.Helper()
+	url, token := demoServer(t, dir, options...)
+	return func(args ...string) (int, string, string) {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		code := run(t.Context(), append(args, "--url", url, "--token", token), &out, &errOut)
+		return code, out.String(), errOut.String()
+	}
+}
+
+// demoServer runs the demo until the test ends.
+func demoServer(t *testing.T, dir string, options ...Option) (url, token string) {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	r, w := io.Pipe()
 	done := make(chan int, 1)
@@ -38,12 +50,7 @@ func demo(t *testing.T, dir string, options ...Option) (call func(args ...string
 			t.Errorf("the demo ended with %d: %s", code, errs.String())
 		}
 	})
-	return func(args ...string) (int, string, string) {
-		t.Helper()
-		var out, errOut bytes.Buffer
-		code := run(t.Context(), append(args, "--url", ready.URL, "--token", ready.Token), &out, &errOut)
-		return code, out.String(), errOut.String()
-	}
+	return ready.URL, ready.Token
 }
 
 func inboxOf(t *testing.T, call func(...string) (int, string, string)) map[string]api.Request {

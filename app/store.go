@@ -216,7 +216,11 @@ func (k storeSettings) checkSchema(ctx context.Context) error {
 
 // providers returns the providers of this program.
 func (p *program) providers(c *config.Config) ([]provider.Provider, error) {
-	own, err := inproc.New(p.graphs...)
+	graphs, err := p.graphsWithDialog()
+	if err != nil {
+		return nil, err
+	}
+	own, err := inproc.New(graphs...)
 	if err != nil {
 		return nil, err
 	}

@@ -49,8 +49,12 @@ func sources(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	parts, err := filepath.Glob(filepath.Join(dir, "*", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all strings.Builder
-	for _, file := range files {
+	for _, file := range append(files, parts...) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ type navItem struct {
 // navEntries lists the navigation; an entry is shown if its path has a route.
 var navEntries = []struct{ group, path, icon, key string }{
 	{"", "/inbox", "inbox", "nav.inbox"},
+	{"", "/chat", "chat", "nav.chat"},
 	{"", "/runs", "runs", "nav.runs"},
 	{"", "/graphs", "graph", "nav.graphs"},
 	{"nav.governance", "/policies", "rule", "nav.policies"},
@@ -38,6 +39,9 @@ func (s *Site) navigation(v *visit, current string) []navGroup {
 	var groups []navGroup
 	for _, e := range navEntries {
 		if !s.paths[e.path] || e.path == "/admin" && !v.isAdmin() {
+			continue
+		}
+		if isChat := e.path == "/chat"; isChat && (!s.config.Chat || !v.mayChat()) || !isChat && v.onlyChats() {
 			continue
 		}
 		title := ""

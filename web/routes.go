@@ -30,6 +30,12 @@ var routes = []route{
 	{"POST /requests/{id}/viewed", (*Site).viewed},
 	{"GET /requests/{id}/{act}", (*Site).showAction},
 	{"POST /requests/{id}/{act}", (*Site).takeAction},
+	// chat.go
+	{"GET /chat", (*Site).chats},
+	{"POST /chat", (*Site).startChat},
+	{"GET /chat/{id}", (*Site).chat},
+	{"POST /chat/{id}", (*Site).sendChat},
+
 	// runs.go
 	{"GET /runs", (*Site).runs},
 	{"GET /runs/{key}", (*Site).run},
@@ -129,8 +135,13 @@ func (s *Site) respond(v *visit, handle handler) (response, error) {
 	return handle(s, v)
 }
 
-// home leads to the inbox.
-func (s *Site) home(*visit) (response, error) { return redirect{To: "/inbox"}, nil }
+// home leads to the inbox, or to the chat.
+func (s *Site) home(v *visit) (response, error) {
+	if s.config.Chat && v.onlyChats() {
+		return redirect{To: "/chat"}, nil
+	}
+	return redirect{To: "/inbox"}, nil
+}
 
 // serveAPI passes a request to the API. A browser gets a page instead of a problem if it looks for
 // a page that does not exist.

@@ -22,6 +22,8 @@ type Config struct {
 	Log *slog.Logger
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
+	// Chat adds the page on which users talk to the assistant of the server.
+	Chat bool
 	// Tour shows new users what to try. It is for the demo.
 	Tour bool
 }

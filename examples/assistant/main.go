@@ -5,16 +5,20 @@
 //	go run ./examples/assistant
 //	go run ./examples/assistant -language de -voice
 //	go run ./examples/assistant -model anthropic/claude-sonnet-4-5
+//	go run ./examples/assistant -web
 //
 // Try "write to Anna about lunch": there are two Annas. Answer "the one from legal", "second",
 // "someone else", "why?" or "cancel". Mails outside of example.com need a confirmation, by the
-// rules in policy.yaml. Stop the program at a question and start it again.
+// rules in office/policy.yaml. Stop the program at a question and start it again.
+//
+// With -web it is the chat page of the demo server, with the same assistant.
 //
 // Sent mails are in .demo/mails.jsonl, appointments in .demo/appointments.jsonl.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -27,9 +31,13 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/anthropic"
+	"github.com/fermata-go/fermata/agent/openai"
+	"github.com/fermata-go/fermata/app"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/dialog/classifier"
 	"github.com/fermata-go/fermata/dialog/runs"
+	"github.com/fermata-go/fermata/examples/assistant/office"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -42,8 +50,12 @@ func main() {
 	conversation := flag.String("conversation", "chat", "conversation to start or continue")
 	language := flag.String("language", "en", "en, de, fr or es")
 	voice := flag.Bool("voice", false, "treat your lines as spoken")
+	web := flag.Bool("web", false, "serve the demo with a chat page, instead of the terminal")
 	model := flag.String("model", "", "anthropic/NAME or openai/NAME; default: a scripted model")
 	flag.Parse()
+	if *web {
+		os.Exit(serve(*data, *model))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	chat := Chat{Conversation: *conversation, Language: dialog.Language(*language), Voice: *voice, In: os.Stdin, Out: os.Stdout}
@@ -51,6 +63,22 @@ func main() {
 		fmt.Fprintln(os.Stderr, "assistant:", err)
 		os.Exit(1)
 	}
+}
+
+// serve runs the demo server with the assistant.
+func serve(data, modelName string) int {
+	model, err := chooseModel(modelName)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "assistant:", err)
+		return 1
+	}
+	assistant, err := office.New(data, model)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "assistant:", err)
+		return 1
+	}
+	os.Args = []string{os.Args[0], "demo", "--data", data}
+	return app.Main(app.Graphs(inproc.Agent(agent.RunnerConfig{Agent: assistant})), app.Dialog(app.DialogConfig{Graph: "inproc:assistant", Machine: dialog.Machine{HandOver: true}}))
 }
 
 func run(ctx context.Context, data, modelName string, chat Chat) error {
@@ -101,7 +129,7 @@ func Open(dir string, model agent.Model, judge dialog.Model) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	assistant, err := newAssistant(dir, model)
+	assistant, err := office.New(dir, model)
 	if err != nil {
 		return nil, err
 	}
@@ -229,4 +257,17 @@ func printable(r rune) rune {
 		return ' '
 	}
 	return r
+}
+
+func chooseModel(name string) (agent.Model, error) {
+	service, name, _ := strings.Cut(name, "/")
+	switch service {
+	case "":
+		return office.Script(), nil
+	case "anthropic":
+		return anthropic.New(anthropic.Config{Model: cmp.Or(name, "claude-sonnet-4-5")})
+	case "openai":
+		return openai.New(openai.Config{Model: cmp.Or(name, "gpt-4o")})
+	}
+	return nil, fmt.Errorf("unknown model %q: use anthropic/NAME or openai/NAME", service)
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/dialog/runs"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
@@ -23,6 +25,7 @@ import (
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/store/encrypted"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -34,6 +37,9 @@ type Config struct {
 	// Graphs can be started; requests of external agents always can.
 	Graphs []inproc.Graph
 	Desk   executor.DeskConfig
+	// Assistant is the graph that conversations start; "" for no conversations. Unclear replies are
+	// handed over to people.
+	Assistant string
 	// Site wraps the API with the pages.
 	Site func(api http.Handler) (http.Handler, error)
 }
@@ -44,6 +50,7 @@ type Server struct {
 	URL      string
 	Executor *executor.Executor
 	API      *server.Server
+	Dialog   *dialog.Handler // nil: no conversations
 	config   Config
 	runs     *memory.Store
 	http     *httptest.Server
@@ -70,7 +77,13 @@ func (s *Server) start(address string) {
 	s.Helper()
 	sealer, err := seal.New(seal.Key{1})
 	s.must(err)
-	own, err := inproc.New(s.config.Graphs...)
+	graphs := s.config.Graphs
+	if s.config.Assistant != "" {
+		person, err := runs.HandOver()
+		s.must(err)
+		graphs = append(graphs[:len(graphs):len(graphs)], person)
+	}
+	own, err := inproc.New(graphs...)
 	s.must(err)
 	others, err := external.New(external.Config{})
 	s.must(err)
@@ -79,8 +92,9 @@ func (s *Server) start(address string) {
 		Store: s.runs, Sealer: sealer, Providers: []provider.Provider{own, others}, Poll: 5 * time.Millisecond, Wait: time.Minute, Log: log, Desk: s.config.Desk,
 	})
 	s.must(err)
+	s.Dialog = s.openDialog(sealer)
 	s.API, err = server.New(server.Config{
-		Executor: s.Executor, Auth: authn.Keys(s.runs), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: log,
+		Executor: s.Executor, Dialog: s.Dialog, Auth: authn.Keys(s.runs), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: log,
 		SignIn: &authn.SignIn{Credentials: s.runs, Sealer: sealer}, Settings: []api.Setting{{Key: "listen.addr", Value: `":8080"`}, {Key: "store.url", Value: "(secret)", From: "FERMATA_STORE_URL"}},
 	})
 	s.must(err)
@@ -92,6 +106,18 @@ func (s *Server) start(address string) {
 	s.http = &httptest.Server{Listener: listener, Config: &http.Server{Handler: site}}
 	s.http.Start()
 	s.URL = s.http.URL
+}
+
+func (s *Server) openDialog(sealer encrypted.Sealer) *dialog.Handler {
+	s.Helper()
+	if s.config.Assistant == "" {
+		return nil
+	}
+	connected, err := runs.New(runs.Config{Executor: s.Executor, Graph: s.config.Assistant, Person: "inproc:" + runs.HandOverGraph})
+	s.must(err)
+	handler, err := dialog.New(dialog.Config{Store: encrypted.New(s.runs, sealer), Runs: connected, Machine: dialog.Machine{HandOver: true}})
+	s.must(err)
+	return handler
 }
 
 func (s *Server) stop() {

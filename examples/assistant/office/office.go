@@ -1,19 +1,17 @@
-package main
+// Package office has the assistant of the example and of the demo: an agent that writes mails and
+// makes appointments, and asks its user for what it does not know.
+package office
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
-	"github.com/fermata-go/fermata/agent/anthropic"
-	"github.com/fermata-go/fermata/agent/openai"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/examples/console/target"
 	"github.com/fermata-go/fermata/policy"
@@ -32,7 +30,9 @@ type contact struct{ ID, Name, Team, Address string }
 //go:embed policy.yaml
 var policyFile []byte
 
-func newAssistant(dir string, model agent.Model) (agent.Agent, error) {
+// New returns the assistant. It sends mails to the file mails.jsonl of a directory, and writes
+// appointments to appointments.jsonl.
+func New(dir string, model agent.Model) (agent.Agent, error) {
 	set, err := policy.Load("policy.yaml", policyFile, policy.Options{})
 	if err != nil {
 		return nil, err
@@ -174,46 +174,4 @@ func once(ctx context.Context, log *target.Log, action any) error {
 	}
 	_, err = log.DoOnce(key, action)
 	return err
-}
-
-func chooseModel(name string) (agent.Model, error) {
-	service, name, _ := strings.Cut(name, "/")
-	switch service {
-	case "":
-		return scripted{}, nil
-	case "anthropic":
-		return anthropic.New(anthropic.Config{Model: cmp.Or(name, "claude-sonnet-4-5")})
-	case "openai":
-		return openai.New(openai.Config{Model: cmp.Or(name, "gpt-4o")})
-	}
-	return nil, fmt.Errorf("unknown model %q: use anthropic/NAME or openai/NAME", service)
-}
-
-// scripted is a model without a network. It knows two sentences, and repeats results of tools.
-type scripted struct{}
-
-var (
-	asksMail  = regexp.MustCompile(`(?i)\b(?:write|mail|schreib\w*|écri\w*|escrib\w*)(?: an| to| à| a)? (\pL+)(?: (?:about|über|wegen|au sujet de|sobre) (.+))?`)
-	asksEvent = regexp.MustCompile(`(?i)\b(?:meet|triff|treffe|rencontre\w*|reunión con) (\pL+)(?: (?:on|am|le|el) (\S+))?`)
-)
-
-func (scripted) Generate(_ context.Context, request *agent.Request) (*agent.Response, error) {
-	last := request.Messages[len(request.Messages)-1]
-	say := func(text string) (*agent.Response, error) {
-		return &agent.Response{Message: agent.Assistant(text), Model: "scripted", FinishReason: agent.FinishStop}, nil
-	}
-	call := func(name, format string, args ...any) (*agent.Response, error) {
-		message := agent.Assistant("", agent.ToolCall{ID: "1", Name: name, Args: fmt.Sprintf(format, args...)})
-		return &agent.Response{Message: message, Model: "scripted", FinishReason: agent.FinishToolCalls}, nil
-	}
-	if last.Role == agent.RoleTool {
-		return say(last.Text)
-	}
-	if m := asksMail.FindStringSubmatch(last.Text); m != nil {
-		return call("send_mail", `{"to":%q,"subject":%q}`, m[1], m[2])
-	}
-	if m := asksEvent.FindStringSubmatch(last.Text); m != nil {
-		return call("add_event", `{"with":%q,"day":%q}`, m[1], m[2])
-	}
-	return say("I can write mails (“write to Anna about lunch”) and make appointments (“meet Tom on 2027-05-31”).")
 }

@@ -1,0 +1,122 @@
+package web_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/examples/assistant/office"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/web"
+	"github.com/fermata-go/fermata/web/internal/webtest"
+)
+
+// openChat starts a server with the assistant of the example.
+func openChat(t *testing.T) *webtest.Server {
+	t.Helper()
+	assistant, err := office.New(t.TempDir(), office.Script())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open(t, func(c *webtest.Config) {
+		c.Graphs, c.Assistant = append(c.Graphs, inproc.Agent(agent.RunnerConfig{Agent: assistant})), "inproc:assistant"
+		c.Site = func(api http.Handler) (http.Handler, error) { return web.New(web.Config{API: api, Chat: true}) }
+	})
+}
+
+var conversationPath = regexp.MustCompile(`/chat/[\w.-]+`)
+
+// begin starts a conversation with a message and returns its path.
+func begin(t *testing.T, b *webtest.Browser, text string) (path string) {
+	t.Helper()
+	got := b.Post("/chat", "text", text)
+	path = conversationPath.FindString(got.Header.Get("Location"))
+	if got.Status != http.StatusSeeOther || path == "" {
+		t.Fatalf("%d %v %s", got.Status, got.Header, got.Body)
+	}
+	return path
+}
+
+func TestChat_QuestionsAreCardsAndWorkWithoutScripts(t *testing.T) {
+	s := openChat(t)
+	b := s.SignIn("ada", authn.RoleUser)
+	want(t, b.Follow(b.Get("/")), http.StatusOK, "You have no conversations yet", `action="/chat"`)
+	path := begin(t, b, "write to Anna about lunch")
+	page := b.Get(path)
+	want(t, page, http.StatusOK, `value="q1:anna-m"`, "Anna Schmidt (sales)", `value="q1:escape"`, "Someone else")
+	want(t, b.Follow(b.Post(path, "choice", "q1:anna-s", "idempotency_key", "k1")), http.StatusOK, "on its way to Anna Schmidt", `class="bubble user"`)
+	// the same form again has no effect
+	again := b.Follow(b.Post(path, "choice", "q1:anna-s", "idempotency_key", "k1"))
+	if strings.Count(again.Body, "on its way") != 1 {
+		t.Error(again.Body)
+	}
+	want(t, b.Get("/chat"), http.StatusOK, "write to Anna about lunch")
+	if other := s.SignIn("bob", authn.RoleUser).Get(path); other.Status != http.StatusNotFound {
+		t.Errorf("another user: %d", other.Status)
+	}
+	want(t, s.SignIn("eve", authn.RoleAuditor).Get(path), http.StatusOK, "conversation of ada")
+}
+
+func TestChat_SeveralQuestionsAreOneForm(t *testing.T) {
+	b := openChat(t).SignIn("ada", authn.RoleUser)
+	path := begin(t, b, "write to Anna")
+	want(t, b.Get(path), http.StatusOK, `name="s/q1" value="0"`, `name="v/q2"`, `name="answers"`)
+	// one of two answers: the other question stays open
+	want(t, b.Follow(b.Post(path, "answers", "1", "v/q2", "lunch on Friday")), http.StatusOK, `value="q1:anna-m"`)
+	want(t, b.Follow(b.Post(path, "choice", "q1:anna-m")), http.StatusOK, "“lunch on Friday” is on its way to Anna Meier")
+
+	path = begin(t, b, "meet Tom")
+	want(t, b.Get(path), http.StatusOK, `name="v/q1/day"`)
+	want(t, b.Post(path, "answers", "1"), http.StatusUnprocessableEntity, "the message is empty")
+	want(t, b.Follow(b.Post(path, "answers", "1", "v/q1/day", "tomorrow")), http.StatusOK, `name="v/q1/day"`)
+	want(t, b.Follow(b.Post(path, "answers", "1", "v/q1/day", "2027-05-31")), http.StatusOK, "Tom Becker, 2027-05-31")
+}
+
+// A question that the user does not answer clearly is a request in the inbox, and the answer comes
+// back to the conversation.
+func TestChat_HandOverReachesTheInboxAndComesBack(t *testing.T) {
+	s := openChat(t)
+	b, ann := s.SignIn("ada", authn.RoleUser, authn.RoleApprover), s.SignIn("ann", authn.RoleApprover)
+	path := begin(t, b, "write to Anna about lunch")
+	for range 6 {
+		b.Post(path, "text", "blue")
+	}
+	got := b.Get(path)
+	want(t, got, http.StatusOK, "A person answers this question for you", "/requests/int_")
+	request := regexp.MustCompile(`/requests/int_\w+`).FindString(got.Body)
+	want(t, ann.Get(request), http.StatusOK, "blue", "Which Anna do you mean?")
+	ann.Follow(ann.Post(request+"/respond", "v/option", "anna-s"))
+	if _, err := s.Dialog.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, b.Get(path), http.StatusOK, "on its way to Anna Schmidt")
+}
+
+// Texts of agents, models and users are text, never markup.
+func TestChat_ForgedTextIsHarmless(t *testing.T) {
+	b := openChat(t).SignIn("ada", authn.RoleUser)
+	path := begin(t, b, `write to Anna about <img src=x onerror=alert(1)>"' `+"\u202e")
+	b.Post(path, "choice", "q1:anna-m")
+	got := b.Get(path)
+	want(t, got, http.StatusOK, "is on its way to Anna Meier")
+	for _, bad := range []string{"<img", "\u202e"} {
+		if strings.Contains(got.Body, bad) {
+			t.Errorf("the page contains %q", bad)
+		}
+	}
+	want(t, b.Post(path, "choice", "q1:<b>", "idempotency_key", "k"), http.StatusUnprocessableEntity, "q1")
+	want(t, b.Post(path, "choice", "q9:anna-m"), http.StatusUnprocessableEntity)
+}
+
+func TestChat_WithoutAnAssistantThereIsNoPage(t *testing.T) {
+	b := open(t).SignIn("ann")
+	if got := b.Get("/chat"); got.Status != http.StatusNotFound {
+		t.Errorf("%d", got.Status)
+	}
+	if got := b.Get("/inbox"); strings.Contains(got.Body, `href="/chat"`) {
+		t.Error("the navigation has a link")
+	}
+}

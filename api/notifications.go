@@ -5,7 +5,7 @@ import "time"
 // Notifications says how the caller is notified.
 type Notifications struct {
 	SaveNotifications
-	Addresses []NotificationAddress `json:"addresses" doc:"Where the caller is reached: linked accounts of channels."`
+	Addresses []NotificationAddress `json:"addresses" doc:"Where the caller is reached: linked accounts of channels, and browsers."`
 	Channels  []string              `json:"channels" doc:"The channels of this server that reach people one by one."`
 }
 

@@ -243,6 +243,8 @@ type (
 	NotificationsChanged struct {
 		What    string `json:"what"`
 		Channel string `json:"channel,omitempty"` // of an address
+		// Person is whose addresses were removed, if another actor did it.
+		Person string `json:"person,omitempty"`
 		// AwayFrom to AwayUntil is the absence, with its delegate.
 		AwayFrom  Timestamp `json:"awayFrom,omitzero"`
 		AwayUntil Timestamp `json:"awayUntil,omitzero"`

@@ -90,7 +90,7 @@ func bodies() []audit.Body {
 		audit.RequestRevealed{Fields: []string{"/card", "/customer/email"}},
 		audit.RequestRendered{Shown: shown},
 		audit.AgentReceipt{Outcome: audit.ReceiptDone, Ran: digest("pay_ran", "ran"), Result: digest("pay_result", "result")},
-		audit.NotificationsChanged{What: "settings", Channel: "webpush", AwayFrom: at(30), AwayUntil: at(90), Delegate: "bob", Quiet: true},
+		audit.NotificationsChanged{What: "settings", Channel: "webpush", Person: "ann", AwayFrom: at(30), AwayUntil: at(90), Delegate: "bob", Quiet: true},
 		audit.ChannelLinked{Link: "slack/l_7n3bd4k2", Channel: "slack", Roles: []string{"approver"}, Until: at(10080)},
 		audit.ChannelUnlinked{Link: "slack/l_7n3bd4k2", Channel: "slack", Principal: "bob"},
 	}

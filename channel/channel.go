@@ -33,8 +33,15 @@ type AddressChecker interface {
 	CheckAddress(to string) error
 }
 
+// AddressLabeler is implemented by channels whose addresses contain secrets. AddressLabel returns
+// what lists of deliveries show of an address.
+type AddressLabeler interface {
+	AddressLabel(to string) string
+}
+
 // Personal is implemented by channels that reach people one by one. PersonalAddress returns
-// [Message.To] for the id of a linked account, see [Sender.ID].
+// [Message.To] for the id of a linked account, see [Sender.ID]; "" if its addresses are added by
+// people themselves.
 type Personal interface {
 	PersonalAddress(sender string) string
 }

@@ -41,6 +41,11 @@ func (c Channels) AddAddress(ctx context.Context, account string, from desk.From
 	return c.outbox.AddAddress(ctx, account, from, kind, to, name)
 }
 
+// RemoveAddresses removes all such addresses of a removed member.
+func (c Channels) RemoveAddresses(ctx context.Context, account string, from desk.From, person string) error {
+	return c.outbox.RemoveAddresses(ctx, account, from, person)
+}
+
 // RemoveAddress removes such an address. It returns store.ErrNotFound if there is none with the id.
 func (c Channels) RemoveAddress(ctx context.Context, account string, from desk.From, id string) error {
 	return c.outbox.RemoveAddress(ctx, account, from, id)

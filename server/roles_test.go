@@ -95,6 +95,10 @@ var mayCall = map[string][]authn.Role{
 	"DELETE /api/v1/me/passkeys/{id}":             authn.Roles,
 	"GET /api/v1/me/notifications":                {authn.RoleApprover, authn.RoleAuditor},
 	"PUT /api/v1/me/notifications":                {authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/me/push-key":                     {authn.RoleApprover, authn.RoleAuditor},
+	"GET /api/v1/me/push-subscriptions":           {authn.RoleApprover, authn.RoleAuditor},
+	"POST /api/v1/me/push-subscriptions":          {authn.RoleApprover, authn.RoleAuditor},
+	"DELETE /api/v1/me/push-subscriptions/{id}":   {authn.RoleApprover, authn.RoleAuditor},
 	"GET /api/v1/me/views":                        {authn.RoleApprover, authn.RoleAuditor},
 	"POST /api/v1/me/views":                       {authn.RoleApprover, authn.RoleAuditor},
 	"PUT /api/v1/me/views/{id}":                   {authn.RoleApprover, authn.RoleAuditor},
@@ -315,6 +319,8 @@ var foreignRoutes = map[string]string{
 	"PUT /api/v1/me/views/{id}":                `{"name":"x","query":"x"}`,
 	"DELETE /api/v1/me/views/{id}":             "",
 	"POST /api/v1/ai/chat":                     `{"stateKey":"{stateKey}","resumeId":"1","resumeValue":{"action":"approve"}}`,
+
+	"DELETE /api/v1/me/push-subscriptions/{id}": "",
 }
 
 // An object of another account has the same response as a missing one, byte for byte.

@@ -36,6 +36,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/channel/webpush"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/logsample"
@@ -49,6 +50,7 @@ import (
 	"github.com/fermata-go/fermata/server/internal/ops"
 	"github.com/fermata-go/fermata/server/internal/people"
 	"github.com/fermata-go/fermata/server/internal/problems"
+	"github.com/fermata-go/fermata/server/internal/push"
 	"github.com/fermata-go/fermata/server/internal/reports"
 	"github.com/fermata-go/fermata/server/internal/requests"
 	"github.com/fermata-go/fermata/server/internal/rules"
@@ -78,6 +80,8 @@ type Config struct {
 	Settings []api.Setting
 	// Collectors are metrics of other components to export with those of the server.
 	Collectors []prometheus.Collector
+	// WebPush notifies browsers; nil if people cannot subscribe them.
+	WebPush *webpush.Channel
 	// PolicyStatus, if set, reports problems of the policy and groups files for the metrics.
 	PolicyStatus func() PolicyStatus
 }
@@ -148,6 +152,7 @@ func New(config Config) (*Server, error) {
 	(&conversations.Handlers{
 		Dialog: config.Dialog, Messages: admission.NewBuckets(config.Limits.MessageRate, config.Limits.MessageBurst), Streams: &s.streams, Done: config.Executor.Done(), Log: config.Log,
 	}).Register(s.api)
+	(&push.Handlers{Executor: config.Executor, Channel: config.WebPush}).Register(s.api)
 	if s.sessions != nil {
 		s.sessions.Register(mux.HandleFunc)
 	}

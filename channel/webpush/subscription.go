@@ -34,8 +34,8 @@ func (s Subscription) Address() string {
 	return string(text)
 }
 
-// parseAddress reads an address.
-func parseAddress(to string) (s Subscription, err error) {
+// ParseAddress reads an address.
+func ParseAddress(to string) (s Subscription, err error) {
 	if err := strictjson.Decode([]byte(to), &s); err != nil {
 		return s, errors.New("webpush: the address is not a subscription")
 	}

@@ -53,6 +53,7 @@ type Channel struct {
 var (
 	_ channel.Personal       = (*Channel)(nil)
 	_ channel.AddressChecker = (*Channel)(nil)
+	_ channel.AddressLabeler = (*Channel)(nil)
 )
 
 // New returns a channel.
@@ -96,6 +97,15 @@ func (c *Channel) CheckAddress(string) error {
 	return errors.New("a route cannot name a browser: name a person or a group, whose browsers are notified")
 }
 
+// AddressLabel returns the host of the push service.
+func (c *Channel) AddressLabel(to string) string {
+	s, err := ParseAddress(to)
+	if err != nil {
+		return ""
+	}
+	return s.Service()
+}
+
 // PublicKey returns the key with which browsers subscribe.
 func (c *Channel) PublicKey() string { return c.config.Key.Public() }
 
@@ -118,7 +128,7 @@ const (
 // Send shows a notification, and replaces it by the outcome. Votes and other changes of an open
 // request are not sent: each message shows a notification again.
 func (c *Channel) Send(ctx context.Context, m channel.Message) (string, error) {
-	s, err := parseAddress(m.To)
+	s, err := ParseAddress(m.To)
 	if err != nil {
 		return "", &channel.Error{Code: "invalid_address", Permanent: true, Err: err}
 	}

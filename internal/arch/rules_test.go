@@ -96,6 +96,7 @@ var layers = []layer{
 	{"dialog/runs", may(".", "dialog", "executor", "graph", "provider/inproc", "store", "internal/..."), "connects conversations to an executor, so that package dialog depends on no engine"},
 
 	{"channel/slack/slackfake", may(), "a Slack workspace for tests and the demo; it shares no code with the channel that it tests"},
+	{"channel/webpush", may("channel", "channel/internal/post", "desk", "internal/..."), "sends to browsers; the executor keeps their subscriptions"},
 	{"channel/webpush/pushfake", may(), "a push service for tests; it shares no code with the channel that it tests"},
 	{"channel/channeltest", may(".", "channel", "desk", "executor", "provider/inproc", "store", "internal/..."), "the suite uses a channel only through the port, in front of a real executor"},
 	{"channel/...", may(".", "api", "client", "channel", "channel/...", "desk", "internal/..."), "a channel renders cards and acts for people through the API, so it cannot bypass the API"},
@@ -110,7 +111,7 @@ var layers = []layer{
 	{"server/internal/endpoint", may("server/authn", "server/internal/problems", "api", "executor", "desk", "internal/..."), "what handlers share: descriptions of operations, the principal, pages"},
 	{"server/internal/visibility", may(".", "server/authn", "server/internal/problems", "api", "store", "executor", "desk", "internal/..."), "what a caller may see, for all operations that show requests"},
 	{"server/internal/outcomes", may(".", "server/internal/endpoint", "server/internal/problems", "server/internal/visibility", "api", "executor", "internal/..."), "outcomes of runs as responses, for all operations that have one"},
-	{"server/internal/...", may(".", "server/authn", "server/internal/admission", "server/internal/endpoint", "server/internal/presence", "server/internal/problems", "server/internal/stream", "server/internal/visibility", "server/internal/outcomes", "api", "store", "provider", "executor", "desk", "desk/hours", "desk/people", "policy", "policy/...", "audit", "analytics", "channel", "channel/webhook", "internal/..."), "handlers: they share the packages above and do not import each other"},
+	{"server/internal/...", may(".", "server/authn", "server/internal/admission", "server/internal/endpoint", "server/internal/presence", "server/internal/problems", "server/internal/stream", "server/internal/visibility", "server/internal/outcomes", "api", "store", "provider", "executor", "desk", "desk/hours", "desk/people", "policy", "policy/...", "audit", "analytics", "channel", "channel/webhook", "channel/webpush", "internal/..."), "handlers: they share the packages above and do not import each other"},
 	{"server/internal/conversations", may("server/authn", "server/internal/admission", "server/internal/endpoint", "server/internal/problems", "server/internal/stream", "api", "dialog", "internal/..."), "conversations with end users; it knows neither runs nor requests"},
 	{"server", may(".", "server/authn", "server/internal/...", "api", "store", "provider", "executor", "desk", "desk/hours", "desk/people", "policy", "policy/...", "audit", "analytics", "dialog", "web", "mcp", "channel", "channel/...", "client", "internal/..."), "connects the protocols to the executor; cmd chooses providers and stores"},
 

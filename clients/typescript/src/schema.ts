@@ -576,6 +576,61 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me/push-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the key with which browsers subscribe to notifications */
+        get: operations["get-push-key"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/push-subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your browsers that are notified */
+        get: operations["list-push-subscriptions"];
+        put?: never;
+        /**
+         * Notify a browser
+         * @description A notification opens the request in the browser. It cannot decide.
+         */
+        post: operations["add-push-subscription"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/push-subscriptions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End the notifications of a browser */
+        delete: operations["remove-push-subscription"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/me/sessions": {
         parameters: {
             query?: never;
@@ -1459,6 +1514,13 @@ export interface components {
             response: unknown;
             state: string;
         };
+        AddPushSubscription: {
+            /** @description The URL at the push service. */
+            endpoint: string;
+            keys: components["schemas"]["PushKeys"];
+            /** @description A name for lists, such as Firefox on Linux. */
+            name: string;
+        };
         AnsweredRequest: {
             answer?: unknown;
             /** @description The digest of the approved action with its arguments, for the receipt. */
@@ -2255,7 +2317,7 @@ export interface components {
             notices?: ("notify" | "remind" | "page" | "tell-requester")[] | null;
         };
         Notifications: {
-            /** @description Where the caller is reached: linked accounts of channels. */
+            /** @description Where the caller is reached: linked accounts of channels, and browsers. */
             addresses: components["schemas"]["NotificationAddress"][] | null;
             away?: components["schemas"]["Absence"];
             /** @description The channels of this server that reach people one by one. */
@@ -2405,6 +2467,15 @@ export interface components {
         };
         PageMember: {
             items: components["schemas"]["Member"][] | null;
+            /** @description The cursor of the next page; omitted on the last page. */
+            next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
+        };
+        PagePushSubscription: {
+            items: components["schemas"]["PushSubscription"][] | null;
             /** @description The cursor of the next page; omitted on the last page. */
             next?: string;
             /** @description The search stopped after many requests that do not match. There may be more: next continues. */
@@ -2564,6 +2635,26 @@ export interface components {
             text: string;
             /** Format: double */
             waitedHours: number;
+        };
+        PushKey: {
+            /** @description The VAPID key of this server in base64url: applicationServerKey of PushManager.subscribe. */
+            publicKey: string;
+        };
+        PushKeys: {
+            /** @description The secret of the browser in base64url. */
+            auth: string;
+            /** @description The public key of the browser in base64url. */
+            p256dh: string;
+        };
+        PushSubscription: {
+            /** Format: date-time */
+            addedAt: string;
+            /** @description The SHA-256 of the endpoint in base64url. A browser finds its own subscription by it. */
+            fingerprint: string;
+            id: string;
+            name: string;
+            /** @description The host of the push service. */
+            service: string;
         };
         QueueEvent: {
             /** Format: date-time */
@@ -4220,6 +4311,126 @@ export interface operations {
         };
     };
     "remove-passkey": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "get-push-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PushKey"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-push-subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PagePushSubscription"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "add-push-subscription": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddPushSubscription"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PushSubscription"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "remove-push-subscription": {
         parameters: {
             query?: never;
             header?: never;

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/store"
@@ -65,6 +66,9 @@ func (o *Sender) viewOf(ctx context.Context, document store.Document) (DeliveryV
 		return v, err
 	}
 	v.Unreadable = o.docs.DecodeBody(document, &v.Delivery) != nil
+	if labeler, ok := o.channels[v.Channel].(channel.AddressLabeler); ok {
+		v.To = labeler.AddressLabel(v.To)
+	}
 	if v.State == docs.DeliverySent && v.Person != "" {
 		request, err := o.docs.Request(ctx, document.Account, v.DeliveryIndex.Request)
 		if err == nil && request != nil && slices.ContainsFunc(request.Views, func(view desk.ViewRecord) bool { return view.By == v.Person }) {

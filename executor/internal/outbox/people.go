@@ -146,6 +146,27 @@ func (o *Sender) RemoveAddress(ctx context.Context, account string, from desk.Fr
 	return err
 }
 
+// RemoveAddresses removes all addresses of a person that are not linked accounts.
+func (o *Sender) RemoveAddresses(ctx context.Context, account string, from desk.From, person string) error {
+	for more := true; more; {
+		more = false
+		_, err := o.changePerson(ctx, account, person, auditrec.AuditActor(from), func(p *docs.Person) (audit.Body, error) {
+			at := slices.IndexFunc(p.Addresses, func(a docs.PersonAddress) bool { return a.Sender == "" })
+			if at < 0 {
+				return nil, nil
+			}
+			more = true
+			line := audit.NotificationsChanged{What: "address_removed", Channel: p.Addresses[at].Channel, Person: person}
+			p.Addresses = slices.Delete(p.Addresses, at, at+1)
+			return line, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // forgetAddress removes an address that does not exist any more.
 func (o *Sender) forgetAddress(ctx context.Context, account, person, kind, to string) error {
 	_, err := o.changePerson(ctx, account, person, auditrec.SystemActor, func(p *docs.Person) (audit.Body, error) {
@@ -154,7 +175,7 @@ func (o *Sender) forgetAddress(ctx context.Context, account, person, kind, to st
 			return nil, nil
 		}
 		p.Addresses = left
-		return audit.NotificationsChanged{What: "address_removed", Channel: kind}, nil
+		return audit.NotificationsChanged{What: "address_removed", Channel: kind, Person: person}, nil
 	})
 	return err
 }

@@ -88,7 +88,7 @@ func (h *Handlers) removeMember(ctx context.Context, in *memberInput) (*struct{}
 	}
 	for _, m := range members {
 		if err == nil && m.ID == in.ID {
-			err = h.unlinkAll(ctx, me, m.Name)
+			err = errors.Join(h.unlinkAll(ctx, me, m.Name), h.Executor.RemoveAddresses(ctx, me.Account, me.From(), m.Name))
 		}
 	}
 	if err != nil {

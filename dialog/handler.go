@@ -28,6 +28,9 @@ type Config struct {
 	Model Model
 	// Language is that of conversations whose first message names none; "" is English.
 	Language Language
+	// Retention is how long a conversation is kept after the last message of its user. Questions
+	// that are open then expire. 0 keeps conversations. Reports, entities and facts stay.
+	Retention time.Duration
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -100,7 +103,7 @@ func (h *Handler) Accept(ctx context.Context, account, id string, msg Message) (
 	judged, judgement := h.judge(ctx, before.Conversation, msg)
 	accepted, err := h.update(ctx, account, id, func(s *stored, tx *tx) error {
 		if s.ID == "" {
-			s.begin(id, Opening{User: msg.Actor, Assistant: msg.Assistant, Language: h.config.Language})
+			s.begin(id, Opening{User: msg.Actor, Assistant: msg.Assistant, Language: h.config.Language, at: msg.At})
 		}
 		if s.User != msg.Actor {
 			return ErrNotFound
@@ -116,6 +119,7 @@ func (h *Handler) Accept(ctx context.Context, account, id string, msg Message) (
 		if again, ok := h.config.Machine.Consult(&s.Conversation, msg); ok && judgement != nil && again.ID == judged.ID && again.Status == judged.Status {
 			msg.Judgement = judgement
 		}
+		s.Title, s.Active = orElse(s.Title, titleOf(msg.raw())), msg.At
 		n := s.line(Line{From: ByUser, Text: msg.raw(), Message: msg.ID, Modality: msg.Modality, Actor: msg.Actor, At: msg.At})
 		result, err := h.config.Machine.Handle(&s.Conversation, msg, known)
 		if err != nil {
@@ -146,14 +150,19 @@ func (h *Handler) judge(ctx context.Context, c Conversation, msg Message) (Askin
 	return question, &judgement
 }
 
-// Get returns a conversation, after what was on its way has arrived. It returns ErrNotFound if the
-// account has no such conversation.
+// Get returns a whole conversation, after what was on its way has arrived. It returns ErrNotFound
+// if the account has no such conversation.
 func (h *Handler) Get(ctx context.Context, account, id string) (Record, error) {
-	return h.Advance(ctx, account, id)
+	record, err := h.Advance(ctx, account, id)
+	if err != nil {
+		return Record{}, err
+	}
+	return h.Whole(ctx, account, record)
 }
 
 // Advance delivers accepted answers and starts, takes over questions and outputs of runs, ends
-// questions whose deadline has passed, and asks the next questions.
+// questions whose deadline has passed, and asks the next questions. It returns the newest part of
+// the conversation.
 func (h *Handler) Advance(ctx context.Context, account, id string) (Record, error) {
 	for range maxTries {
 		s, err := h.load(ctx, account, id)
@@ -188,6 +197,8 @@ func (h *Handler) Advance(ctx context.Context, account, id string) (Record, erro
 			continue
 		case err != nil:
 			return Record{}, err
+		case next.ID == "": // its retention has ended
+			return Record{}, fmt.Errorf("%w: %q", ErrNotFound, id)
 		case len(next.Outbox) > 0: // a remembered answer, or the answer of a person
 			continue
 		}
@@ -200,7 +211,7 @@ func (h *Handler) deliver(ctx context.Context, account string, s *stored, out ou
 	if !out.Start {
 		return h.config.Runs.Resume(ctx, account, Resume{Run: out.Target.Run, Interrupt: out.Target.Interrupt, ID: out.ID, User: s.User, Answer: *out.Answer})
 	}
-	start := Start{Run: out.Run, Assistant: s.Assistant, User: s.User, Lines: s.Lines[:s.link(out.Run).Line]}
+	start := Start{Run: out.Run, Assistant: s.Assistant, User: s.User, Lines: s.upTo(s.link(out.Run).Line)}
 	if out.Question != "" {
 		start.Question = s.Find(out.Question)
 	}
@@ -255,6 +266,9 @@ func (h *Handler) absorb(ctx context.Context, s *stored, tx *tx, sent map[string
 	if err := h.apply(ctx, s, tx, m.Expire(&s.Conversation, now), 0, now); err != nil {
 		return err
 	}
+	if deleted, err := h.retain(ctx, s, tx, now); deleted || err != nil {
+		return err
+	}
 	s.Working = executing || len(s.Outbox) > 0
 	if !s.Working {
 		return h.apply(ctx, s, tx, m.Next(&s.Conversation, now), 0, now)
@@ -267,9 +281,15 @@ func (h *Handler) absorbOpen(ctx context.Context, s *stored, tx *tx, link RunLin
 	open := make(map[string]bool)
 	for _, q := range state.Open {
 		open[q.Interrupt] = true
+	}
+	for _, q := range state.Open {
 		if slices.ContainsFunc(s.Questions, func(a *Asking) bool { return a.Target.Interrupt == q.Interrupt }) {
 			continue
 		}
+		if len(s.Open()) >= maxOpen { // it is added when others are answered
+			break
+		}
+		s.link(link.Run).Asked = true
 		result, err := h.config.Machine.Add(&s.Conversation, "", Target{Run: link.Run, Interrupt: q.Interrupt}, q.Question, known, now)
 		if err != nil {
 			return err // Ask has validated it
@@ -301,7 +321,7 @@ func (h *Handler) apply(ctx context.Context, s *stored, tx *tx, result Result, l
 		case StartRun:
 			s.startRun(line, "")
 		case AskPerson:
-			s.startRun(len(s.Lines), e.Question)
+			s.startRun(s.Earlier+len(s.Lines), e.Question)
 		case SaveEntity:
 			err = tx.saveEntity(ctx, s, e.Entity)
 		case SaveFacts:
@@ -318,14 +338,14 @@ func (h *Handler) apply(ctx context.Context, s *stored, tx *tx, result Result, l
 }
 
 func (s *stored) startRun(line int, question string) {
-	run := fmt.Sprintf("conversation-%s-%d", s.ID, len(s.Runs)+1)
+	run := fmt.Sprintf("conversation-%s-%d", s.ID, s.PastRuns+len(s.Runs)+1)
 	s.Runs = append(s.Runs, RunLink{Run: run, Line: line, Question: question})
 	s.Outbox = append(s.Outbox, outgoing{ID: run, Run: run, Start: true, Question: question})
 }
 
 // Sweep advances the conversations that are due: those that a process left behind when it failed,
-// and those with an expired question. A server calls it every few seconds. It returns how many it
-// advanced, and the joined errors of the others.
+// those with an expired question, and those whose retention has ended. A server calls it every few
+// seconds. It returns how many it advanced, and the joined errors of the others.
 func (h *Handler) Sweep(ctx context.Context) (int, error) {
 	due, err := h.config.Store.DueDocuments(ctx, ConversationDocument, 100)
 	if err != nil {
@@ -334,7 +354,7 @@ func (h *Handler) Sweep(ctx context.Context) (int, error) {
 	count := 0
 	var failures []error
 	for _, doc := range due {
-		if _, err := h.Advance(ctx, doc.Account, doc.ID); err != nil {
+		if _, err := h.Advance(ctx, doc.Account, doc.ID); err != nil && !errors.Is(err, ErrNotFound) {
 			failures = append(failures, err)
 			continue
 		}
@@ -365,7 +385,7 @@ func (h *Handler) load(ctx context.Context, account, id string) (stored, error) 
 		s.Revision = doc.Revision
 		return s, fmt.Errorf("%w: %q", ErrNotFound, id)
 	}
-	s.Revision, s.due = doc.Revision, doc.DueAt
+	s.Revision, s.due, s.parts = doc.Revision, doc.DueAt, s.Parts
 	return s, nil
 }
 
@@ -392,7 +412,7 @@ func (h *Handler) update(ctx context.Context, account, id string, change func(s 
 		}
 		tx := &tx{h: h, account: account}
 		before, _ := json.Marshal(s) // strings, numbers and times
-		listed := summaryOf(&s)
+		listed, counted := summaryOf(&s), countOf(&s)
 		err = change(&s, tx)
 		if errors.Is(err, errNoChange) {
 			return s, nil
@@ -411,12 +431,23 @@ func (h *Handler) update(ctx context.Context, account, id string, change func(s 
 		if err := tx.list(ctx, listed, summaryOf(&s)); err != nil {
 			return stored{}, err
 		}
+		if err := tx.count(ctx, id, counted, countOf(&s)); err != nil {
+			return stored{}, err
+		}
+		if tx.archive(&s, len(body)) {
+			if body, err = json.Marshal(s); err != nil {
+				return stored{}, err
+			}
+		}
+		if s.ID == "" {
+			body = nil
+		}
 		writes, err := tx.writes()
 		if err != nil {
 			return stored{}, err
 		}
 		writes.Documents = append(writes.Documents, store.DocumentChange{
-			Kind: ConversationDocument, ID: id, BaseRevision: s.Revision, Body: body, Index: []byte("{}"), DueAt: s.dueAt(h.now()),
+			Kind: ConversationDocument, ID: id, BaseRevision: s.Revision, Body: body, Index: []byte("{}"), DueAt: s.dueAt(h.now(), h.config.Retention),
 		})
 		err = h.config.Store.CommitWrites(ctx, account, writes)
 		if errors.Is(err, store.ErrStale) {
@@ -426,6 +457,7 @@ func (h *Handler) update(ctx context.Context, account, id string, change func(s 
 			return stored{}, err
 		}
 		s.Revision++
+		s.parts = s.Parts
 		h.watchers.changed(account, id)
 		return s, nil
 	}

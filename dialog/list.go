@@ -22,6 +22,8 @@ type Opening struct {
 	Assistant string
 	// Language defaults to that of the handler.
 	Language Language
+
+	at time.Time
 }
 
 // Create starts a conversation without a message. It changes nothing if the user has the
@@ -34,7 +36,7 @@ func (h *Handler) Create(ctx context.Context, account, id string, opening Openin
 	case opening.User == "":
 		return Record{}, fmt.Errorf("%w: the conversation has no user", ErrInvalidReply)
 	}
-	opening.Language = cmp.Or(opening.Language, h.config.Language)
+	opening.Language, opening.at = cmp.Or(opening.Language, h.config.Language), h.now()
 	s, err := h.update(ctx, account, id, func(s *stored, _ *tx) error {
 		switch {
 		case s.ID == "":
@@ -52,7 +54,7 @@ func (h *Handler) Create(ctx context.Context, account, id string, opening Openin
 
 func (s *stored) begin(id string, o Opening) {
 	s.Conversation = Conversation{ID: id, User: o.User, Assistant: o.Assistant, Language: o.Language, Questions: []*Asking{}}
-	s.Lines, s.Runs = []Line{}, []RunLink{}
+	s.Lines, s.Runs, s.Active = []Line{}, []RunLink{}, o.at
 }
 
 // Summary is a conversation in the list of its user.
@@ -112,19 +114,19 @@ func (h *Handler) All(ctx context.Context, account, after string, limit int) (li
 
 // summaryOf returns the summary of a conversation. It changes less often than the conversation.
 func summaryOf(s *stored) Summary {
-	sum := Summary{ID: s.ID, Assistant: s.Assistant, Open: len(s.waiting()), User: s.User}
-	for _, line := range s.Lines {
-		if line.From != ByUser {
-			continue
-		}
-		if sum.At = line.At; line.N == 1 {
-			sum.Title = line.Text
-			if text := []rune(line.Text); len(text) > maxTitle {
-				sum.Title = string(text[:maxTitle]) + "…"
-			}
-		}
+	sum := Summary{ID: s.ID, Assistant: s.Assistant, Title: s.Title, Open: len(s.waiting()), User: s.User}
+	if s.Title != "" { // otherwise it is the time of the creation
+		sum.At = s.Active
 	}
 	return sum
+}
+
+// titleOf returns the beginning of a text.
+func titleOf(text string) string {
+	if runes := []rune(text); len(runes) > maxTitle {
+		return string(runes[:maxTitle]) + "…"
+	}
+	return text
 }
 
 // list writes a changed summary to the list of the user. A summary without an id removes the
@@ -143,7 +145,6 @@ func (tx *tx) list(ctx context.Context, before, after Summary) error {
 		*list = slices.Delete(*list, at, at+1)
 	case after.ID == "":
 	case at >= 0:
-		after.Title = cmp.Or(after.Title, (*list)[at].Title)
 		(*list)[at] = after
 	default:
 		*list = append(*list, after)

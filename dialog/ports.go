@@ -24,6 +24,8 @@ const (
 	FactsDocument        store.DocumentKind = "conversation-facts"  // id: hash of the user/entity
 	MemoryDocument       store.DocumentKind = "conversation-memory" // id: hash of the user
 	ListDocument         store.DocumentKind = "conversation-list"   // id: hash of the user
+	PartDocument         store.DocumentKind = "conversation-part"   // id: conversation/number
+	ReportDocument       store.DocumentKind = "conversation-report" // id: day/shard
 )
 
 // Runs is the port to the runs of a conversation. All methods may be repeated: a start with the

@@ -36,6 +36,7 @@ type RunLink struct {
 	// Question is the question that was handed over to a person in this run; "" for other runs.
 	Question string `json:"question,omitempty"`
 	Settled  bool   `json:"settled,omitempty"` // ended, and its output is a line
+	Asked    bool   `json:"asked,omitempty"`   // it has asked the user something
 	Waiting  bool   `json:"waiting,omitempty"` // for the user
 }
 
@@ -51,15 +52,21 @@ type outgoing struct {
 	Answer   *Answer `json:"answer,omitempty"`
 }
 
-// Record is a conversation with its transcript and its runs.
+// Record is a conversation with its transcript and its runs: the newest part, or the whole after
+// [Handler.Get] and [Handler.Whole].
 type Record struct {
 	Conversation
 	Lines []Line    `json:"lines"`
 	Runs  []RunLink `json:"runs"`
+	// Earlier is the number of lines before those in Lines. Questions and runs of that time that
+	// have ended are not in the newest part either.
+	Earlier int `json:"earlier,omitempty"`
 	// Working means that a run executes or that an answer is not yet delivered. More lines follow.
 	Working bool `json:"working,omitempty"`
 	// Revision grows with each change.
 	Revision int64 `json:"-"`
+
+	parts int // earlier parts
 }
 
 // stored is the body of a conversation's document.
@@ -68,6 +75,12 @@ type stored struct {
 	Outbox []outgoing `json:"outbox,omitempty"`
 	// Seen are the ids of the newest messages, so that a repeated one counts once.
 	Seen []string `json:"seen,omitempty"`
+	// Parts is the number of earlier parts, which have PastRuns runs.
+	Parts    int `json:"parts,omitempty"`
+	PastRuns int `json:"past_runs,omitempty"`
+	// Title is the beginning of the first message, Active the time of the last one.
+	Title  string    `json:"title,omitempty"`
+	Active time.Time `json:"active,omitzero"`
 
 	due time.Time // the DueAt of the document
 }
@@ -76,7 +89,7 @@ type stored struct {
 const maxSeen = 200
 
 func (s *stored) line(l Line) int {
-	l.N = len(s.Lines) + 1
+	l.N = s.Earlier + len(s.Lines) + 1
 	s.Lines = append(s.Lines, l)
 	return l.N
 }
@@ -100,9 +113,20 @@ func (s *stored) link(run string) *RunLink {
 	return &s.Runs[at]
 }
 
+// upTo returns the lines of the newest part up to a number.
+func (r *Record) upTo(n int) []Line { return r.Lines[:max(0, n-r.Earlier)] }
+
+// Since returns the lines after a number. complete means that none between are in earlier parts.
+func (r *Record) Since(n int) (lines []Line, complete bool) {
+	return r.Lines[min(max(0, n-r.Earlier), len(r.Lines)):], n >= r.Earlier
+}
+
 // dueAt is when the conversation needs attention without a message: soon, if something is on its
 // way, or at the next deadline of a question.
-func (s *stored) dueAt(now time.Time) time.Time {
+func (s *stored) dueAt(now time.Time, retention time.Duration) time.Time {
+	if s.ID == "" {
+		return time.Time{} // deleted
+	}
 	if s.Working {
 		return now.Add(sweepAfter)
 	}
@@ -115,6 +139,15 @@ func (s *stored) dueAt(now time.Time) time.Time {
 	for _, a := range s.Questions {
 		if a.Status.Open() && !a.ExpiresAt.IsZero() && (due.IsZero() || a.ExpiresAt.Before(due)) {
 			due = a.ExpiresAt
+		}
+	}
+	if retention > 0 {
+		end := s.Active.Add(retention)
+		if !now.Before(end) {
+			end = now.Add(retryDelete) // a run has to end first
+		}
+		if due.IsZero() || end.Before(due) {
+			due = end
 		}
 	}
 	return due

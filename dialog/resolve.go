@@ -265,7 +265,7 @@ func (m *Machine) correct(c *Conversation, a *Asking, msg Message, r *Result) {
 		Modality: c.Modality, Actor: msg.Actor, AskedAt: a.AskedAt, At: msg.At,
 	})
 	after := Answer{Option: msg.Choice, Raw: msg.raw(), Method: ByCorrection, Score: 1, Actor: msg.Actor, Modality: c.Modality, At: msg.At}
-	a.Answer = &after
+	a.Answer, a.CorrectedFrom = &after, orElseMethod(a.CorrectedFrom, before)
 	affected := []*Asking{a}
 	for i := range c.Memory {
 		if c.Memory[i].Question != a.ID && !slices.Contains(c.Memory[i].Dependents, a.ID) {

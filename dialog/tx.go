@@ -17,6 +17,7 @@ type tx struct {
 	h         *Handler
 	account   string
 	documents []*txDocument
+	final     *Report // what a conversation that is deleted has to be counted with
 }
 
 type txDocument struct {
@@ -66,9 +67,12 @@ func read[T any](ctx context.Context, h *Handler, account string, kind store.Doc
 func (tx *tx) writes() (store.Writes, error) {
 	var w store.Writes
 	for _, d := range tx.documents {
-		body, err := json.Marshal(d.value)
-		if err != nil {
-			return w, err
+		var body []byte // empty for one to delete
+		if d.value != nil {
+			var err error
+			if body, err = json.Marshal(d.value); err != nil {
+				return w, err
+			}
 		}
 		w.Documents = append(w.Documents, store.DocumentChange{Kind: d.kind, ID: d.id, BaseRevision: d.revision, Body: body, Index: []byte("{}")})
 	}

@@ -269,6 +269,8 @@ type Asking struct {
 	Modality Modality `json:"modality,omitempty"`
 	Turns    []Turn   `json:"turns,omitempty"`
 	Answer   *Answer  `json:"answer,omitempty"`
+	// CorrectedFrom is the method of the answer that the user has corrected; "" for none.
+	CorrectedFrom Method `json:"corrected_from,omitempty"`
 	// Candidate is the answer whose read-back waits for a yes.
 	Candidate *Answer `json:"candidate,omitempty"`
 	// Draft is the entity that "someone else" will create.

@@ -23,8 +23,8 @@ func (j judge) Judge(_ context.Context, _ dialog.Asking, reply string) (dialog.J
 	return j(reply), nil
 }
 
-func abandon() desk.Abandon {
-	return desk.Abandon{From: desk.From{Actor: desk.Actor{ID: "clerk", Kind: desk.ActorHuman}}, Reason: "changed"}
+func abandon(by string) desk.Abandon {
+	return desk.Abandon{From: desk.From{Actor: desk.Actor{ID: by, Kind: desk.ActorHuman}}, Reason: "changed"}
 }
 
 type documents = dialog.Documents

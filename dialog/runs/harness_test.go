@@ -68,7 +68,8 @@ func assistant(t *testing.T) inproc.Graph {
 		s.Got = make(map[string]dialog.Answer)
 		var waits []error
 		for _, word := range strings.Fields(s.Text) {
-			q, ok := questions[word]
+			name, _, _ := strings.Cut(word, "-") // subject-1, subject-2
+			q, ok := questions[name]
 			if !ok {
 				continue
 			}
@@ -111,14 +112,15 @@ func (c *clock) add(d time.Duration) {
 
 // world is a store with an executor and a handler, which can be restarted.
 type world struct {
-	t       *testing.T
-	store   store.Store
-	sealer  encrypted.Sealer
-	clock   *clock
-	machine dialog.Machine
-	model   dialog.Model
-	config  func(*executor.Config)
-	wrap    func(dialog.Documents, dialog.Runs) (dialog.Documents, dialog.Runs)
+	t         *testing.T
+	store     store.Store
+	sealer    encrypted.Sealer
+	clock     *clock
+	machine   dialog.Machine
+	model     dialog.Model
+	config    func(*executor.Config)
+	retention time.Duration
+	wrap      func(dialog.Documents, dialog.Runs) (dialog.Documents, dialog.Runs)
 
 	executor *executor.Executor
 	handler  *dialog.Handler
@@ -206,7 +208,7 @@ func (w *world) start() {
 	if w.wrap != nil {
 		documents, port = w.wrap(documents, port)
 	}
-	w.handler, err = dialog.New(dialog.Config{Store: documents, Runs: port, Machine: w.machine, Model: w.model, Now: w.clock.Now})
+	w.handler, err = dialog.New(dialog.Config{Store: documents, Runs: port, Machine: w.machine, Model: w.model, Now: w.clock.Now, Retention: w.retention})
 	if err != nil {
 		w.t.Fatal(err)
 	}

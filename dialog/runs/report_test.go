@@ -22,7 +22,7 @@ func TestReport_CountsQuestionsPerAgentAndWording(t *testing.T) {
 	w.say("c", dialog.Message{Question: "q1", Choice: "anna-s"}) // corrects it
 	w.say("c", dialog.Message{Text: "mail anna"})
 	w.say("c", dialog.Message{Text: "cancel"})
-	report, err := w.handler.Report(t.Context(), account)
+	report, err := w.handler.Report(t.Context(), account, time.Time{}, time.Time{})
 	if err != nil || report.Conversations != 1 || report.Runs != 3 || report.RunsWithQuestions != 2 || len(report.Rows) != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}

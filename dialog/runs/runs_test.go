@@ -238,7 +238,7 @@ func TestEraseAccount_LeavesNothingOfItsConversations(t *testing.T) {
 		w.say("c", dialog.Message{Text: text})
 	}
 	documents := func() (count int) {
-		for _, kind := range []store.DocumentKind{dialog.ConversationDocument, dialog.EntityDocument, dialog.FactsDocument, dialog.MemoryDocument} {
+		for _, kind := range []store.DocumentKind{dialog.ConversationDocument, dialog.EntityDocument, dialog.FactsDocument, dialog.MemoryDocument, dialog.ListDocument, dialog.ReportDocument} {
 			list, err := w.store.Documents(t.Context(), account, kind, store.DocumentFilter{})
 			if err != nil {
 				t.Fatal(err)
@@ -251,7 +251,7 @@ func TestEraseAccount_LeavesNothingOfItsConversations(t *testing.T) {
 		}
 		return count
 	}
-	if n := documents(); n != 4 {
+	if n := documents(); n != 6 {
 		t.Fatalf("%d documents before", n)
 	}
 	var exported strings.Builder
@@ -275,7 +275,7 @@ func TestEraseAccount_LeavesNothingOfItsConversations(t *testing.T) {
 func TestMessage_RunCancelledElsewhereWithdrawsItsQuestion(t *testing.T) {
 	w := newWorld(t, openStore(t, "memory"))
 	r := w.say("c", dialog.Message{Text: "mail anna"})
-	if err := w.executor.Abandon(t.Context(), account, r.Questions[0].Target.Interrupt, abandon()); err != nil {
+	if err := w.executor.Abandon(t.Context(), account, r.Questions[0].Target.Interrupt, abandon(user)); err != nil {
 		t.Fatal(err)
 	}
 	r, err := w.handler.Get(t.Context(), account, "c")

@@ -68,7 +68,7 @@ const (
 
 // ConversationKinds are the documents of package dialog. They are known here because they are
 // erased with their account.
-var ConversationKinds = []store.DocumentKind{"conversation", "conversation-entity", "conversation-facts", "conversation-list", "conversation-memory"}
+var ConversationKinds = []store.DocumentKind{"conversation", "conversation-entity", "conversation-facts", "conversation-list", "conversation-memory", "conversation-part", "conversation-report"}
 
 // GateKind is the kind of the questions of package gate. They decide on an action, like
 // fermata.Approval.

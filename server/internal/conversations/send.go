@@ -102,9 +102,9 @@ func messageOf(b api.SendMessage, actor string) dialog.Message {
 func before(record dialog.Record, message string) int {
 	at := slices.IndexFunc(record.Lines, func(l dialog.Line) bool { return l.Message == message })
 	if at < 0 { // a repeated message without a line of its own
-		return len(record.Lines)
+		return record.Earlier + len(record.Lines)
 	}
-	return at
+	return record.Earlier + at
 }
 
 type followInput struct {
@@ -150,7 +150,7 @@ func (f *follower) serve(ctx context.Context, out *stream.Writer) {
 	defer heartbeat.Stop()
 	for {
 		record, err := f.Dialog.Peek(ctx, f.account, f.id)
-		if err != nil || f.write(record) != nil {
+		if err != nil || f.write(ctx, record) != nil {
 			return // the client reconnects with its Last-Event-ID
 		}
 		select {
@@ -188,7 +188,7 @@ func (f *follower) advance(ctx context.Context, out *stream.Writer) {
 		for results != nil {
 			select {
 			case <-changed:
-				if record, err := f.Dialog.Peek(ctx, f.account, f.id); err == nil && f.write(record) != nil {
+				if record, err := f.Dialog.Peek(ctx, f.account, f.id); err == nil && f.write(ctx, record) != nil {
 					<-results
 					return
 				}
@@ -198,7 +198,7 @@ func (f *follower) advance(ctx context.Context, out *stream.Writer) {
 					_ = out.Event("", api.EventProblem, problemOf(r.err)) // a disconnected client sends the message again
 					return
 				}
-				if f.write(r.record) != nil || !r.record.Working {
+				if f.write(ctx, r.record) != nil || !r.record.Working {
 					return
 				}
 			}
@@ -214,8 +214,16 @@ func (f *follower) advance(ctx context.Context, out *stream.Writer) {
 }
 
 // write sends the lines and the state that the client does not have.
-func (f *follower) write(record dialog.Record) error {
-	for _, line := range record.Lines[min(f.after, len(record.Lines)):] {
+func (f *follower) write(ctx context.Context, record dialog.Record) error {
+	lines, complete := record.Since(f.after)
+	if !complete {
+		whole, err := f.Dialog.Whole(ctx, f.account, record)
+		if err != nil {
+			return err
+		}
+		lines, _ = whole.Since(f.after)
+	}
+	for _, line := range lines {
 		if err := f.out.Event(strconv.Itoa(line.N), api.ConversationLine, line); err != nil {
 			return err
 		}

@@ -33,6 +33,7 @@ type actionForm struct {
 	Mode   string // "form" or "json"
 	Raw    string
 	Diff   []diffRow
+	Policy *editPolicy // about the differences
 	Answer json.RawMessage
 
 	// Confirm are the arguments that the approver must confirm one by one.
@@ -123,7 +124,7 @@ func (f *actionForm) page(v *visit, status int) page {
 		errs := f.Form.Errors
 		f.Form = fieldData(f.root, errs)
 	}
-	return page{Name: "action", Title: v.t("act." + f.Act), Nav: "/inbox", Status: status, Scripts: []string{"request.js"}, Data: f}
+	return page{Name: "action", Title: strings.TrimSuffix(v.t("act."+f.Act), "…"), Nav: "/inbox", Status: status, Scripts: []string{"request.js"}, Data: f}
 }
 
 // newActionForm reads the request and what the browser sent.
@@ -297,8 +298,11 @@ func (f *actionForm) preview(v *visit) {
 		return
 	}
 	f.Diff = diffOf(f.root.Original(), value)
-	if len(f.Diff) == 0 {
+	switch {
+	case len(f.Diff) == 0:
 		f.Error = v.t("action.nochange")
+	case f.Approval != nil:
+		f.Policy = policyOfEdit(v, f.requestModel, value)
 	}
 }
 

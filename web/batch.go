@@ -25,9 +25,18 @@ type batchLink struct {
 	Count        int
 }
 
-// batchKey identifies similar requests: the same graph, action, rules and names of arguments. It is
-// "" for a request that the person cannot approve as it is.
+// batchKey identifies requests of a batch: those of the same shape that the same rules ask about.
+// It is "" for a request that the person cannot approve as it is.
 func (m *requestModel) batchKey() string {
+	if shape := m.batchShape(); shape != "" {
+		return shape + "|" + strings.Join(m.Activity.Rules, ",")
+	}
+	return ""
+}
+
+// batchShape identifies similar requests: the same graph, action and names of arguments. Those with
+// other rules are outliers of the batch.
+func (m *requestModel) batchShape() string {
 	if m.Approval == nil || m.Activity == nil || !m.Eligible() || !m.Allows("approve") || len(m.Masked) > 0 || m.Broken {
 		return ""
 	}
@@ -36,7 +45,7 @@ func (m *requestModel) batchKey() string {
 		names[i] = a.Name
 	}
 	slices.Sort(names)
-	return strings.Join([]string{m.GraphID, m.Approval.Action, strings.Join(m.Activity.Rules, ","), strings.Join(names, ",")}, "|")
+	return strings.Join([]string{m.GraphID, m.Approval.Action, strings.Join(names, ",")}, "|")
 }
 
 // batchesOf returns the batches among requests.
@@ -114,22 +123,22 @@ func (s *Site) batchData(v *visit) (*batchData, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := first.likeKey()
-	models = slices.DeleteFunc(models, func(m *requestModel) bool { return key == "" || m.batchKey() != key })
+	shape := first.likeShape()
+	models = slices.DeleteFunc(models, func(m *requestModel) bool { return shape == "" || m.batchShape() != shape })
 	d := &batchData{Like: first.ID, Action: first.tool(), From: first.From, Key: client.NewID(), Text: strings.TrimSpace(v.FormValue("text"))}
-	d.fill(v, models)
+	d.fill(v, first, models)
 	return d, nil
 }
 
-// likeKey is batchKey, also for a request that is already decided.
-func (m *requestModel) likeKey() string {
+// likeShape is batchShape, also for a request that is already decided.
+func (m *requestModel) likeShape() string {
 	open := *m
 	open.State = statePending
-	return open.batchKey()
+	return open.batchShape()
 }
 
 // fill sorts requests into columns, items and outliers.
-func (d *batchData) fill(v *visit, models []*requestModel) {
+func (d *batchData) fill(v *visit, first *requestModel, models []*requestModel) {
 	if len(models) == 0 {
 		return
 	}
@@ -154,6 +163,9 @@ func (d *batchData) fill(v *visit, models []*requestModel) {
 			if isOutlier(string(m.Args[i].Value), values[name]) {
 				item.Why = v.t("batch.unusual", name)
 			}
+		}
+		if !slices.Equal(m.Activity.Rules, first.Activity.Rules) {
+			item.Why = v.t("batch.otherrules", strings.Join(m.Activity.Rules, ", "))
 		}
 		if m.Flags > 0 {
 			item.Why = v.tn("request.flags", m.Flags)
@@ -220,7 +232,7 @@ func (s *Site) decideBatch(v *visit) (response, error) {
 	}
 	if d.Error != "" {
 		for i := range d.Items {
-			d.Items[i].Checked = slices.Contains(chosen, d.Items[i].ID)
+			d.Items[i].Checked = slices.ContainsFunc(chosen, func(item string) bool { return strings.HasPrefix(item, d.Items[i].ID+" ") })
 		}
 		return d.page(v, http.StatusUnprocessableEntity), nil
 	}

@@ -28,7 +28,11 @@ func TestBatch_DecidesEachAndLeavesOutliers(t *testing.T) {
 		t.Fatalf("%d items: %v", len(items), items)
 	}
 	want(t, b.Post("/batch", hidden(form, "op", "approve")...), http.StatusUnprocessableEntity, "Select at least one")
-	want(t, b.Post("/batch", hidden(form, "op", "reject", "item", items[0])...), http.StatusUnprocessableEntity, "Give a reason")
+	again := b.Post("/batch", hidden(form, "op", "reject", "item", items[0])...)
+	want(t, again, http.StatusUnprocessableEntity, "Give a reason")
+	if n := strings.Count(again.Body, " checked>"); n != 1 {
+		t.Errorf("%d requests are selected after an error, 1 was before", n)
+	}
 	outlier := ids[4] + " " + strings.Fields(regexp.MustCompile(`data-shown="([^"]+)"`).FindStringSubmatch(b.Get("/requests/" + ids[4]).Body)[1])[0]
 	fields := hidden(form, "op", "approve", "item", items[0], "item", items[1], "item", ids[2]+" another", "item", outlier)
 	want(t, b.Post("/batch", fields...), http.StatusOK, "Recorded", "Changed since you opened it", "An outlier needs its own decision")

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,16 +103,14 @@ func changeForm(f *schemaform.Field, op string) {
 	}
 }
 
-// choiceIn returns the options of an answer that is a choice, or of the first required choice in
-// it, with its pointer.
+// choiceIn returns the options of an answer that is a choice, or of the only required field in it,
+// with its pointer.
 func choiceIn(schema json.RawMessage) (pointer string, values []json.RawMessage) {
 	f := schemaform.New(schema, nil)
 	if f.Kind == schemaform.Object {
-		for _, child := range f.Fields {
-			if child.Required && (child.Kind == schemaform.Choice || child.Kind == schemaform.Boolean) {
-				f = child
-				break
-			}
+		required := slices.DeleteFunc(slices.Clone(f.Fields), func(child *schemaform.Field) bool { return !child.Required })
+		if len(required) == 1 {
+			f = required[0]
 		}
 	}
 	if f.Kind != schemaform.Choice && f.Kind != schemaform.Boolean {

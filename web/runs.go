@@ -70,8 +70,9 @@ func pageURL(path string, pairs ...string) string {
 // runData is the data of the page of a run.
 type runData struct {
 	client.RunView
-	Open, Closed []api.Request
-	Drawing      template.HTML
+	Open    []*requestModel
+	Closed  []api.Request
+	Drawing template.HTML
 	// Abilities are the capabilities of the provider.
 	Abilities []ability
 	// Content and Output are the result of a completed run, Failure the reason of a failed one.
@@ -106,8 +107,12 @@ func (s *Site) loadRun(v *visit) (data runData, err error) {
 		return data, err
 	}
 	for _, r := range data.Requests {
-		if r.State == "pending" {
-			data.Open = append(data.Open, r)
+		if r.State == statePending {
+			m, err := s.model(r)
+			if err != nil {
+				return data, err
+			}
+			data.Open = append(data.Open, m)
 		} else {
 			data.Closed = append(data.Closed, r)
 		}

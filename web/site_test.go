@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -72,6 +73,17 @@ func TestPages_HaveSecurityHeaders(t *testing.T) {
 func TestPages_WithoutSessionAskToSignIn(t *testing.T) {
 	got := open(t).Visitor().Get("/inbox?tab=all")
 	want(t, got, http.StatusUnauthorized, "/signin?return=%2Finbox%3Ftab%3Dall")
+}
+
+// A form that is sent without a session leads back to its page, which exists.
+func TestPages_FormWithoutSessionLeadsToItsPage(t *testing.T) {
+	b := open(t).Visitor()
+	for form, page := range map[string]string{
+		"/requests/int_1/approve": "/requests/int_1/approve", "/policies/explain": "/policies", "/me/passkeys/p1/rename": "/me", "/admin/members/m1/remove": "/admin", "/runs/tea/cancel": "/runs/tea",
+	} {
+		want(t, b.Post(form, "text", "typed"), http.StatusUnauthorized, `/signin?return=`+url.QueryEscape(page)+`"`, "typed")
+	}
+	want(t, b.Post("/batch", "like", "int_1"), http.StatusUnauthorized, `/signin?return=%2Fbatch%3Flike%3Dint_1"`)
 }
 
 func TestPages_HomeLeadsToInbox(t *testing.T) {

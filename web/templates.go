@@ -55,6 +55,7 @@ func (s *Site) funcs() template.FuncMap {
 		"isSystem":   isSystem,
 		"value":      s.jsonValue,
 		"initials":   initials,
+		"heading":    func(label string) string { return strings.TrimSuffix(label, "…") }, // of a button
 		"runURL":     runURL,
 		"graphURL":   graphURL,
 		"requestURL": requestURL,

@@ -68,6 +68,7 @@ var inboxTexts = translation{
 	"batch.request":            "Request",
 	"batch.why":                "Why it is separate",
 	"batch.unusual":            "unusual %s",
+	"batch.otherrules":         "other rules: %s",
 	"batch.outliers":           "Outliers: decide each on its own page",
 	"batch.outliersleft.one":   "%d outlier waits for its own decision.",
 	"batch.outliersleft.other": "%d outliers wait for their own decisions.",

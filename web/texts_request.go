@@ -23,6 +23,7 @@ var requestTexts = translation{
 
 	"request.back":              "Back to the inbox",
 	"request.what":              "What will run",
+	"request.doubtwhat":         "What may have been done",
 	"request.question":          "The question",
 	"request.tool":              "tool",
 	"request.value":             "value",
@@ -164,6 +165,7 @@ var requestTexts = translation{
 	"action.text.ask":      "Your question",
 	"action.text.comment":  "Your comment",
 	"action.text.escalate": "Reason (optional)",
+	"action.text.edit":     "Reason (optional)",
 	"action.text.cancel":   "Reason",
 	"action.text.delegate": "Note (optional)",
 	"action.span.snooze":   "For how long",
@@ -171,6 +173,9 @@ var requestTexts = translation{
 	"action.span.remember": "For how long",
 	"action.uses":          "How often at most",
 	"action.preview":       "Show the changes",
+	"action.policy.same":   "The policy needs no other approvals for these values.",
+	"action.policy.more":   "The policy also requires for these values:",
+	"action.policy.denied": "The policy denies the action with these values.",
 	"action.back":          "Back",
 
 	"reason.wrong_arguments": "The arguments are wrong",

@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/api"
@@ -78,14 +80,28 @@ type shell struct {
 func (d shell) Path() string { return d.visit.URL.RequestURI() }
 
 // SignInURL returns the sign-in page that leads back to this page.
-func (d shell) SignInURL() string { return signInURL(d.Request) }
-
-func signInURL(r *http.Request) string {
-	back := r.URL.RequestURI()
-	if r.Method != http.MethodGet {
-		back = r.URL.Path
+func (d shell) SignInURL() string {
+	back := d.visit.URL.RequestURI()
+	if d.Method != http.MethodGet {
+		back = d.site.pageOfForm(d.Request)
 	}
 	return "/signin?return=" + url.QueryEscape(back)
+}
+
+// pageOfForm returns the page that a form was sent from: its own path if that is a page, otherwise
+// the page above it.
+func (s *Site) pageOfForm(r *http.Request) string {
+	for at := r.URL.Path; len(at) > 1; at = path.Dir(at) {
+		_, pattern := s.mux.Handler(&http.Request{Method: http.MethodGet, Host: r.Host, URL: &url.URL{Path: at}})
+		if !strings.HasPrefix(pattern, "GET ") {
+			continue
+		}
+		if like := r.PostForm.Get("like"); like != "" { // of a batch
+			at += "?like=" + url.QueryEscape(like)
+		}
+		return at
+	}
+	return "/inbox"
 }
 
 func (p page) write(s *Site, v *visit) error {

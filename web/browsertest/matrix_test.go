@@ -241,13 +241,7 @@ func TestMatrix_SessionExpiredWhileTyping(t *testing.T) {
 			b.waitText("What you typed is kept on this page.")
 			b.check("expired")
 			link := eval[string](b, `document.querySelector("a.btn.primary[target=_blank]").href`)
-			// The new tab shares the cookies of the first.
-			ctx, cancel := chromedp.NewContext(b.ctx)
-			defer cancel()
-			if err := chromedp.Do(ctx, chromedp.Navigate(link)); err != nil {
-				t.Fatal(err)
-			}
-			tab := &tab{t, ctx, s}
+			tab := newTabIn(b, link)
 			tab.fill(`[name="name"]`, "ann")
 			tab.fill(`[name="password"]`, password)
 			tab.do(chromedp.Click(`form:not([data-passkey]) button`), chromedp.WaitVisible("form.action"))

@@ -94,6 +94,10 @@ func takeScreenshot(t *testing.T, tab context.Context, url, file string, window 
 			t.Fatalf("%s: %v", url, err)
 		}
 	}
+	const counted = `new Promise((done) => { const timer = setInterval(() => { if (document.getElementById("nav-inbox")?.textContent) { clearInterval(timer); done(true); } }, 20); })`
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](counted, chromedp.EvalAwaitPromise)); err != nil {
+		t.Fatalf("%s: %v", url, err)
+	}
 	picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err == nil {
 		err = os.WriteFile(file, picture, 0o644)

@@ -78,10 +78,10 @@ function keys(e) {
 let counting = 0;
 
 /** Shows how many requests wait for this person: in the navigation and on the installed icon. */
-export function refreshCount() {
+export function refreshCount(wait = 300) {
   const place = document.getElementById("nav-inbox");
   if (!place || counting) return;
-  counting = setTimeout(async () => {
+  counting = setTimeout(async () => { // several changes at once need one count
     try {
       const answer = await fetch("/inbox/count", { headers: { Accept: "application/json" } });
       if (answer.ok) showCount(place, await answer.json());
@@ -90,7 +90,7 @@ export function refreshCount() {
     } finally {
       counting = 0;
     }
-  }, 300);
+  }, wait);
 }
 
 function showCount(place, { count, text }) {
@@ -109,6 +109,6 @@ upgradeCommands();
 fadeToasts();
 refreshTimes();
 setInterval(refreshTimes, 15000);
-refreshCount();
+refreshCount(0);
 setInterval(() => { if (document.visibilityState === "visible") refreshCount(); }, 60000);
 document.addEventListener("keydown", keys);

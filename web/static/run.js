@@ -7,6 +7,13 @@ const stored = ["created", "asked", "decided", "expired", "withdrawn", "effect_b
 const final = new Set(["completed", "failed", "cancelled", "superseded"]);
 const maxShown = 200;
 
+/** The time of today, or with the date before. */
+function clockTime(at) {
+  const part = (options) => at.toLocaleString(document.documentElement.lang, options);
+  const time = part({ timeStyle: "medium", hour12: false });
+  return at.toDateString() === new Date().toDateString() ? time : `${part({ day: "numeric" })} ${part({ month: "short" })} ${time}`;
+}
+
 class RunElement extends HTMLElement {
   connectedCallback() {
     this.live = this.querySelector("[data-live]");
@@ -57,7 +64,7 @@ class RunElement extends HTMLElement {
     const time = document.createElement("time");
     words.textContent = this.live.querySelector(`[data-event="${CSS.escape(type)}"]`)?.textContent ?? type;
     time.dateTime = at;
-    time.textContent = new Date(at).toLocaleString(document.documentElement.lang, { dateStyle: "short", timeStyle: "medium" });
+    time.textContent = clockTime(new Date(at));
     item.className = { completed: "ok", effect_ended: "ok", failed: "no", expired: "no", waiting: "wait", asked: "wait" }[type] ?? "";
     item.append(words, time);
     const list = this.live.querySelector("[data-events]");

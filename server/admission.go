@@ -28,7 +28,7 @@ func (s *Server) connEvicted(known bool) {
 	if known {
 		client = "known"
 	}
-	s.metrics.evictions.WithLabelValues(client).Inc()
+	s.metrics.CountEviction(client)
 	if left, ok := s.evictionLog.Allow(); ok {
 		s.config.Log.Warn("idle connection evicted", "client", client, "suppressed", left)
 	}

@@ -37,7 +37,7 @@ func (s *Server) requireRole(ctx huma.Context, next func(huma.Context)) {
 }
 
 func (s *Server) respondProblem(ctx huma.Context, p *problems.Problem) {
-	s.metrics.countRejected(p.Code)
+	s.metrics.CountRejected(p.Code)
 	p.Rejected = true
 	if err := huma.WriteErr(s.api, ctx, p.Status, p.Detail, p); err != nil {
 		s.config.Log.Debug("writing a problem response failed", "err", err)

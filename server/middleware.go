@@ -36,7 +36,7 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 				}
 				s.recoverPanic(seen, r)
 			}
-			s.metrics.observe(r, seen.status, time.Since(begin))
+			s.metrics.Observe(r, seen.status, time.Since(begin))
 		}()
 		h := seen.Header()
 		h.Set("Cache-Control", "no-store")
@@ -45,8 +45,8 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		_ = seen.control.SetWriteDeadline(time.Time{})
 		leave, p := s.admit(&r)
 		if p != nil {
-			s.metrics.countRejected(p.Code)
-			s.metrics.countLimited(p.Limit)
+			s.metrics.CountRejected(p.Code)
+			s.metrics.CountLimited(p.Limit)
 			problems.Write(seen, p)
 			return
 		}
@@ -65,7 +65,7 @@ func (s *Server) recoverPanic(seen *statusWriter, r *http.Request) {
 	if r.Context().Err() != nil { // the client has disconnected and a write failed
 		return
 	}
-	s.metrics.errors.WithLabelValues("panic").Inc()
+	s.metrics.CountError("panic")
 	s.config.Log.Error("handler panicked", "path", r.Pattern, "stack", string(debug.Stack()))
 	if seen.status == 0 {
 		problems.Write(seen, problems.New("internal", "internal error"))
@@ -172,8 +172,7 @@ func (s *Server) acquireSlot(r *http.Request, account string) (at permits, p *pr
 		if at.slot, ok = s.limits.Streams.Acquire(account); !ok {
 			return at, limitReached("streams", "too many streams are open; nothing was done")
 		}
-		s.metrics.streams.Inc()
-		at.limit, at.queued = "streams", s.metrics.streams.Dec
+		at.limit, at.queued = "streams", s.metrics.StreamOpened()
 		return at, nil
 	}
 	if at.slot, ok = s.limits.Requests.Acquire(account); !ok {
@@ -290,7 +289,7 @@ func (s *Server) authenticate(r *http.Request) (*authn.Principal, *problems.Prob
 	case err != nil && errors.Is(r.Context().Err(), context.Canceled):
 		return nil, problems.Overloaded("authentication is temporarily unavailable")
 	case err != nil:
-		s.metrics.errors.WithLabelValues("authentication").Inc()
+		s.metrics.CountError("authentication")
 		if left, ok := s.authLog.Allow(); ok {
 			s.config.Log.Error("authentication failed", "err", err, "suppressed", left)
 		}

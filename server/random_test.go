@@ -255,7 +255,7 @@ func TestHostile_TenThousandRandomRequests(t *testing.T) {
 			}
 		}
 	}
-	run(count / 10)
+	run(max(count/10, 1000)) // fills what is cached for each operation
 	heap, goroutines := resources()
 	run(count)
 	for _, id := range []string{"chat", "create-request", "decide", "cancel-run", "get-run", "get-request", "list-runs", "list-requests", "list-answers", "run-events", "me"} {

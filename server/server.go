@@ -28,7 +28,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -47,6 +46,7 @@ import (
 	"github.com/fermata-go/fermata/server/internal/conversations"
 	"github.com/fermata-go/fermata/server/internal/deliveries"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
+	"github.com/fermata-go/fermata/server/internal/metrics"
 	"github.com/fermata-go/fermata/server/internal/ops"
 	"github.com/fermata-go/fermata/server/internal/people"
 	"github.com/fermata-go/fermata/server/internal/problems"
@@ -91,7 +91,7 @@ type Server struct {
 	config     Config
 	api        huma.API
 	handler    http.Handler
-	metrics    *metrics
+	metrics    *metrics.Metrics
 	limits     *admission.Limiter
 	runs       *runs.Handlers
 	visibility visibility.Checker
@@ -125,34 +125,17 @@ func New(config Config) (*Server, error) {
 		WriteTimeout: config.Limits.WriteTimeout, Heartbeat: config.Limits.Heartbeat, Recheck: config.Limits.AuthRecheck, Authorized: s.stillAuthorized,
 	}
 	s.idleConns.Configure(config.Limits.IdleConns, s.connEvicted)
-	s.metrics = newMetrics(&s.limits.Scheduler, &s.idleConns)
+	s.metrics = metrics.New(&s.limits.Scheduler, &s.idleConns)
 	if err := s.setUpSignIn(); err != nil {
 		return nil, err
 	}
-	store := &storeCollector{read: config.Executor.Overview, now: time.Now, onError: func(err error) {
-		s.metrics.errors.WithLabelValues("store_metrics").Inc()
-		config.Log.Error("reading store metrics failed", "err", err)
-	}}
-	for _, c := range slices.Concat(config.Collectors, []prometheus.Collector{executorCollector{config.Executor}, store, newChannelCollector(config.Executor.Stats, store), policyStatusCollector(config.PolicyStatus)}) {
-		if err := s.metrics.registry.Register(c); err != nil {
-			return nil, err
-		}
+	if err := s.registerMetrics(); err != nil {
+		return nil, err
 	}
 	mux := &routeTable{ServeMux: http.NewServeMux()}
 	s.api = humago.New(mux, s.apiConfig())
 	s.api.UseMiddleware(s.requireRole, s.requireVisible)
-	s.runs = &runs.Handlers{Executor: config.Executor, Visibility: s.visibility, Streams: &s.streams, Limits: config.Limits.starts(), Log: config.Log, Failed: s.logProblem}
-	s.runs.Register(s.api)
-	(&requests.Handlers{Executor: config.Executor, Visibility: s.visibility, Streams: &s.streams}).Register(s.api)
-	(&rules.Handlers{Executor: config.Executor, Visibility: s.visibility, HeavyRead: s.heavyRead}).Register(s.api)
-	(&reports.Handlers{Executor: config.Executor, HeavyRead: s.heavyRead}).Register(s.api)
-	(&ops.Handlers{Ready: config.Executor.Ready, Version: config.Version, Settings: config.Settings, Log: config.Log}).Register(s.api)
-	(&people.Handlers{Executor: config.Executor, Sessions: s.sessions}).Register(s.api)
-	(&deliveries.Handlers{Executor: config.Executor, Visibility: s.visibility}).Register(s.api)
-	(&conversations.Handlers{
-		Dialog: config.Dialog, Messages: admission.NewBuckets(config.Limits.MessageRate, config.Limits.MessageBurst), Streams: &s.streams, Done: config.Executor.Done(), Log: config.Log,
-	}).Register(s.api)
-	(&push.Handlers{Executor: config.Executor, Channel: config.WebPush}).Register(s.api)
+	s.registerOperations()
 	if s.sessions != nil {
 		s.sessions.Register(mux.HandleFunc)
 	}
@@ -160,6 +143,34 @@ func New(config Config) (*Server, error) {
 	s.addProblemCodes()
 	s.handler, s.routes = s.middleware(s.renew(s.traced(mux))), mux.patterns
 	return s, nil
+}
+
+// registerOperations adds the operations of the API. Each package of handlers has its dependencies
+// in a struct.
+func (s *Server) registerOperations() {
+	c := s.config
+	s.runs = &runs.Handlers{Executor: c.Executor, Visibility: s.visibility, Streams: &s.streams, Limits: c.Limits.starts(), Log: c.Log, Failed: s.logProblem}
+	s.runs.Register(s.api)
+	(&requests.Handlers{Executor: c.Executor, Visibility: s.visibility, Streams: &s.streams}).Register(s.api)
+	(&rules.Handlers{Executor: c.Executor, Visibility: s.visibility, HeavyRead: s.heavyRead}).Register(s.api)
+	(&reports.Handlers{Executor: c.Executor, HeavyRead: s.heavyRead}).Register(s.api)
+	(&ops.Handlers{Ready: c.Executor.Ready, Version: c.Version, Settings: c.Settings, Log: c.Log}).Register(s.api)
+	(&people.Handlers{Executor: c.Executor, Sessions: s.sessions}).Register(s.api)
+	(&deliveries.Handlers{Executor: c.Executor, Visibility: s.visibility}).Register(s.api)
+	(&conversations.Handlers{
+		Dialog: c.Dialog, Messages: admission.NewBuckets(c.Limits.MessageRate, c.Limits.MessageBurst), Streams: &s.streams, Done: c.Executor.Done(), Log: c.Log,
+	}).Register(s.api)
+	(&push.Handlers{Executor: c.Executor, Channel: c.WebPush}).Register(s.api)
+}
+
+// registerMetrics adds the metrics of other components.
+func (s *Server) registerMetrics() error {
+	store := metrics.NewStore(s.config.Executor.Overview, func(err error) {
+		s.metrics.CountError("store_metrics")
+		s.config.Log.Error("reading store metrics failed", "err", err)
+	})
+	own := []prometheus.Collector{metrics.Executor{Executor: s.config.Executor}, store, metrics.NewChannels(s.config.Executor.Stats, store), metrics.Policy(s.config.PolicyStatus)}
+	return s.metrics.Register(slices.Concat(s.config.Collectors, own)...)
 }
 
 // ServeHTTP serves a request.
@@ -209,7 +220,7 @@ func schemaName(t reflect.Type, hint string) string {
 // notFound answers requests for unknown paths and methods.
 func notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allow []string
-	for method := range methods {
+	for method := range metrics.Methods {
 		probe := *r
 		probe.Method = method
 		if _, pattern := mux.Handler(&probe); pattern != "" && pattern != "/" {
@@ -251,8 +262,8 @@ func unmarshal(data []byte, v any) error {
 // countProblem sees every response of the operations and counts problems.
 func (s *Server) countProblem(ctx huma.Context, _ string, answer any) (any, error) {
 	if p, ok := answer.(*problems.Problem); ok && !p.Rejected {
-		s.metrics.problems.WithLabelValues(p.Code).Inc()
-		s.metrics.countLimited(p.Limit)
+		s.metrics.CountProblem(p.Code)
+		s.metrics.CountLimited(p.Limit)
 		s.logProblem(p, ctx.Operation().OperationID)
 	}
 	return answer, nil
@@ -262,7 +273,7 @@ func (s *Server) countProblem(ctx huma.Context, _ string, answer any) (any, erro
 // provider errors stay in the executor.
 func (s *Server) logProblem(p *problems.Problem, operation string) {
 	if p.Cause != nil {
-		s.metrics.errors.WithLabelValues("operation").Inc()
+		s.metrics.CountError("operation")
 		// the panic value may contain anything
 		if panicErr, ok := errors.AsType[*recovery.PanicError](p.Cause); ok {
 			s.config.Log.Error("code panicked", "operation", operation, "type", fmt.Sprintf("%T", panicErr.Value), "stack", string(panicErr.Stack))
@@ -286,8 +297,8 @@ func (s *Server) setUpSignIn() error {
 		signIn.Passkeys = s.config.Executor
 	}
 	sessions, err := authn.New(signIn, authn.Hooks{
-		Log: s.config.Log, Rejected: s.metrics.countRejected,
-		Failed: func(component string) { s.metrics.errors.WithLabelValues(component).Inc() },
+		Log: s.config.Log, Rejected: s.metrics.CountRejected,
+		Failed: func(component string) { s.metrics.CountError(component) },
 	})
 	if err != nil {
 		return err
@@ -313,3 +324,9 @@ func (s *Server) renew(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// PolicyStatus reports problems of the policy and groups files. The policy in force still applies.
+type PolicyStatus = metrics.PolicyStatus
+
+// Metrics returns a handler that serves the metrics in Prometheus' format.
+func (s *Server) Metrics() http.Handler { return s.metrics.Handler() }

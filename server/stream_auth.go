@@ -16,7 +16,7 @@ import (
 func (s *Server) stillAuthorized(r *http.Request, op *huma.Operation) (in bool) {
 	defer func() {
 		if recover() != nil {
-			s.metrics.errors.WithLabelValues("panic").Inc()
+			s.metrics.CountError("panic")
 			s.config.Log.Error("authentication panicked", "stack", string(debug.Stack()))
 			in = true
 		}

@@ -7,6 +7,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fermata-go/fermata/server/internal/metrics"
 )
 
 // traced records a span for a request, as part of the caller's trace if there is one. Paths may
@@ -21,7 +23,7 @@ func (s *Server) traced(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-		method := methodOf(r, "_OTHER") // as OpenTelemetry defines
+		method := metrics.Method(r, "_OTHER") // as OpenTelemetry defines
 		ctx, span := s.config.Tracer.Start(ctx, method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("http.request.method", method)))
 		inner, served := r.WithContext(ctx), false
 		defer func() {

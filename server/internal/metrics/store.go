@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"context"
@@ -18,9 +18,9 @@ const (
 	otherKind           = "other"
 )
 
-// storeCollector exports store-wide metrics: open requests and audit log checks. All replicas
+// Store exports store-wide metrics: open requests and audit log checks. All replicas
 // export the same values.
-type storeCollector struct {
+type Store struct {
 	read    func(context.Context) (executor.Overview, error)
 	onError func(error)
 	now     func() time.Time
@@ -28,6 +28,11 @@ type storeCollector struct {
 	mu     sync.Mutex
 	readAt time.Time
 	last   *executor.Overview // nil: the store did not answer
+}
+
+// NewStore returns a collector. onError is called when the store cannot be read.
+func NewStore(read func(context.Context) (executor.Overview, error), onError func(error)) *Store {
+	return &Store{read: read, onError: onError, now: time.Now}
 }
 
 var (
@@ -43,7 +48,7 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (o *storeCollector) Describe(to chan<- *prometheus.Desc) {
+func (o *Store) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range storeDescs {
 		to <- d
 	}
@@ -51,7 +56,7 @@ func (o *storeCollector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector. If the store does not answer, it exports nothing instead
 // of an old value.
-func (o *storeCollector) Collect(to chan<- prometheus.Metric) {
+func (o *Store) Collect(to chan<- prometheus.Metric) {
 	seen := o.get()
 	if seen == nil {
 		return
@@ -104,7 +109,7 @@ func openByKind(seen *executor.Overview) (counts map[string]int64, oldest map[st
 }
 
 // get reads the store, or returns a recent result.
-func (o *storeCollector) get() *executor.Overview {
+func (o *Store) get() *executor.Overview {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now := o.now(); o.readAt.IsZero() || now.Sub(o.readAt) >= storeMetricsTTL {

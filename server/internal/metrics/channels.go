@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"time"
@@ -9,16 +9,16 @@ import (
 	"github.com/fermata-go/fermata/executor"
 )
 
-// channelCollector exports the deliveries of each channel. Series of the configured channels exist
+// Channels exports the deliveries of each channel. Series of the configured channels exist
 // from the start.
-type channelCollector struct {
+type Channels struct {
 	stats func() executor.Stats
-	store *storeCollector
+	store *Store
 	now   func() time.Time
 }
 
-func newChannelCollector(stats func() executor.Stats, store *storeCollector) channelCollector {
-	return channelCollector{stats: stats, store: store, now: time.Now}
+func NewChannels(stats func() executor.Stats, store *Store) Channels {
+	return Channels{stats: stats, store: store, now: time.Now}
 }
 
 var (
@@ -32,7 +32,7 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (channelCollector) Describe(to chan<- *prometheus.Desc) {
+func (Channels) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{channelSentDesc, channelFailedDesc, channelDeadDesc, channelCallDesc, channelRetryingDesc, channelQueuedDesc, channelOldestDesc} {
 		to <- d
 	}
@@ -40,7 +40,7 @@ func (channelCollector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector. If the store does not answer, the deliveries that wait
 // in it are not exported.
-func (c channelCollector) Collect(to chan<- prometheus.Metric) {
+func (c Channels) Collect(to chan<- prometheus.Metric) {
 	now, counts, overview := c.now(), c.stats().Deliveries, c.store.get()
 	if overview != nil {
 		for kind := range overview.DueDeliveries {

@@ -1,4 +1,4 @@
-package server
+package metrics
 
 import (
 	"context"
@@ -18,7 +18,7 @@ func TestStoreCollector_CachesStoreReads(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var looks, failures int
 	var broken error
-	o := &storeCollector{now: func() time.Time { return now }, onError: func(error) { failures++ }, read: func(context.Context) (executor.Overview, error) {
+	o := &Store{now: func() time.Time { return now }, onError: func(error) { failures++ }, read: func(context.Context) (executor.Overview, error) {
 		looks++
 		return executor.Overview{Now: now, OpenRequests: []store.PendingCount{{Kind: "unheard-of", Count: 3, Oldest: now.Add(-time.Minute)}}}, broken
 	}}

@@ -4,8 +4,8 @@
 // A package of handlers has a struct of its dependencies with a method Register, which adds its
 // operations:
 //
-//	func (h *Handlers) Register(api huma.API) {
-//		huma.Register(api, endpoint.New("list-runs", http.MethodGet, api.Prefix+"/runs", "List runs", authn.RoleAgent), h.list)
+//	func (h *Handlers) Register(to huma.API) {
+//		huma.Register(to, endpoint.New("list-runs", http.MethodGet, api.Prefix+"/runs", "List runs", authn.RoleAgent), h.list)
 //	}
 package endpoint
 

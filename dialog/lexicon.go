@@ -34,7 +34,7 @@ var lexicons = map[Language]*lexicon{
 		counter:   list("why, why do you ask, why do you need that, why do you want to know, what do you mean, what does that mean, what for, what is that for, who are they, what is this about, i don t understand, i do not understand, help"),
 		asks:      list("why, what, who, which, how, where, when"),
 		ordinals:  ordinals("first, 1st, number one, one", "second, 2nd, number two, two", "third, 3rd, number three, three", "fourth, 4th, number four, four", "fifth, 5th, number five, five"),
-		fillers:   list("the, a, an, one, from, in, at, of, with, i, mean, it, its, it s, s, is, that, please, who, works, working, person, option, number, and"),
+		fillers:   list("the, a, an, one, from, in, on, at, of, with, i, mean, it, its, it s, s, is, that, please, who, works, working, person, option, number, and"),
 		polite:    list("please, thanks, thank you, thank you very much"),
 	},
 	German: {
@@ -48,7 +48,7 @@ var lexicons = map[Language]*lexicon{
 		counter:   list("warum, wieso, weshalb, warum fragst du, warum fragen sie, wieso fragst du, was meinst du, was meinen sie, was bedeutet das, was heisst das, wofur, wozu, worum geht es, ich verstehe nicht, das verstehe ich nicht, hilfe"),
 		asks:      list("warum, wieso, weshalb, was, wer, welche, welcher, welches, wie, wo, wann, wozu, wofur"),
 		ordinals:  ordinals("erste, ersten, erster, erstes, nummer eins, eins", "zweite, zweiten, zweiter, zweites, nummer zwei, zwei", "dritte, dritten, dritter, drittes, nummer drei, drei", "vierte, vierten, nummer vier, vier", "funfte, funften, nummer funf, funf"),
-		fillers:   list("der, die, das, den, dem, des, ein, eine, einen, aus, im, in, von, vom, bei, mit, ich, meine, es, ist, bitte, arbeitet, person, nummer, und"),
+		fillers:   list("der, die, das, den, dem, des, ein, eine, einen, aus, auf, am, im, in, von, vom, bei, mit, ich, meine, es, ist, bitte, arbeitet, person, nummer, und"),
 		polite:    list("bitte, danke, danke schon, vielen dank"),
 	},
 	French: {
@@ -62,7 +62,7 @@ var lexicons = map[Language]*lexicon{
 		counter:   list("pourquoi, pourquoi cette question, pourquoi tu demandes, pourquoi demandez vous, que veux tu dire, que voulez vous dire, qu est ce que ca veut dire, c est a dire, pour quoi faire, de quoi s agit il, je ne comprends pas, aide"),
 		asks:      list("pourquoi, que, quoi, qui, quel, quelle, lequel, laquelle, comment, ou, quand, qu"),
 		ordinals:  ordinals("premier, premiere, numero un, un", "deuxieme, second, seconde, numero deux, deux", "troisieme, numero trois, trois", "quatrieme, numero quatre, quatre", "cinquieme, numero cinq, cinq"),
-		fillers:   list("le, la, les, l, un, une, de, du, des, d, au, aux, a, en, celui, celle, qui, je, veux, dire, c, est, s il, s, il, te, vous, plait, travaille, personne, numero, et"),
+		fillers:   list("le, la, les, l, un, une, de, du, des, d, sur, dans, au, aux, a, en, celui, celle, qui, je, veux, dire, c, est, s il, s, il, te, vous, plait, travaille, personne, numero, et"),
 		polite:    list("s il te plait, s il vous plait, merci, merci beaucoup"),
 	},
 	Spanish: {

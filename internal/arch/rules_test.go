@@ -93,6 +93,7 @@ var layers = []layer{
 	{"executor", may(".", "channel", "channel/webhook", "store", "store/encrypted", "provider", "desk", "desk/people", "policy", "policy/...", "audit", "analytics", "executor/internal/errs", "executor/internal/ids", "executor/internal/retry", "executor/internal/progress", "executor/internal/stats", "executor/internal/storeclock", "executor/internal/background", "executor/internal/docs", "executor/internal/providers", "executor/internal/tracing", "executor/internal/txn", "executor/internal/auditrec", "executor/internal/history", "executor/internal/periodic", "executor/internal/govern", "executor/internal/requests", "executor/internal/outbox", "executor/internal/webhooks", "executor/internal/expiry", "executor/internal/await", "executor/internal/view", "executor/internal/decide", "executor/internal/worker", "executor/internal/admin", "internal/..."), "the only writer of run status; it uses providers through the port"},
 
 	{"dialog/classifier", may("agent", "dialog"), "judges replies with a model of package agent, so that package dialog depends on no model"},
+	{"dialog/voice", may("dialog", "internal/..."), "a device is a channel of a conversation"},
 	{"dialog/runs", may(".", "dialog", "executor", "graph", "provider/inproc", "store", "internal/..."), "connects conversations to an executor, so that package dialog depends on no engine"},
 
 	{"channel/slack/slackfake", may(), "a Slack workspace for tests and the demo; it shares no code with the channel that it tests"},

@@ -45,7 +45,9 @@ type bubble struct {
 type card struct {
 	*dialog.Asking
 	Prompt dialog.Prompt
-	Aside  bool
+	// Text is the wording of the question, without the list of the answers that have buttons.
+	Text  string
+	Aside bool
 	// Danger is a confirmation with a high risk.
 	Danger bool
 }
@@ -156,11 +158,12 @@ func (d *chatData) show(v *visit, record dialog.Record) {
 				a := record.Find(line.Prompt.Question)
 				aside = a != nil && a.Question.Relevance == dialog.NonBlocking
 			}
+			line.Text = labelOf(v, record.Lines[:line.N-1], line)
 			d.Bubbles = append(d.Bubbles, bubble{line, aside})
 			continue
 		}
 		a := record.Find(line.Prompt.Question)
-		d.Cards = append(d.Cards, card{Asking: a, Prompt: *line.Prompt, Aside: a.Question.Relevance == dialog.NonBlocking, Danger: a.Question.Kind == dialog.Confirmation && a.Question.Risk >= dialog.RiskHigh})
+		d.Cards = append(d.Cards, card{Asking: a, Prompt: *line.Prompt, Text: cardText(a, *line.Prompt), Aside: a.Question.Relevance == dialog.NonBlocking, Danger: a.Question.Kind == dialog.Confirmation && a.Question.Risk >= dialog.RiskHigh})
 		key = append(key, a.ID+":"+string(a.Status)+":"+line.Text)
 	}
 	d.OpenKey = strings.Join(key, "\n")
@@ -168,6 +171,36 @@ func (d *chatData) show(v *visit, record dialog.Record) {
 		form := fieldData(cardForm(d.Cards), nil)
 		d.Form = &form
 	}
+}
+
+// cardText returns the text of a question without its answers, which have buttons. Remarks before
+// the question stay.
+func cardText(a *dialog.Asking, p dialog.Prompt) string {
+	if a.Status == dialog.Asked && len(p.Choices) > 0 && !strings.Contains(p.Template, "+") {
+		return a.Question.Text
+	}
+	return p.Text
+}
+
+// labelOf returns the text of a line; for a pressed button the label instead of its id.
+func labelOf(v *visit, earlier []dialog.Line, line dialog.Line) string {
+	if line.From != dialog.ByUser {
+		return line.Text
+	}
+	if line.Text == dialog.ChoiceEscape {
+		return v.t("chat.cancel")
+	}
+	for _, e := range slices.Backward(earlier) {
+		if e.Prompt == nil {
+			continue
+		}
+		for _, choice := range e.Prompt.Choices {
+			if choice.ID == line.Text {
+				return choice.Label
+			}
+		}
+	}
+	return line.Text
 }
 
 // requestOfHandOver returns the id of the request that asks a person, if the signed-in person may
@@ -197,7 +230,7 @@ func (s *Site) startChat(v *visit) (response, error) {
 	key := cmp.Or(v.FormValue(idempotencyName), client.NewID())
 	record, err := v.api.CreateConversation(v.ctx(), api.CreateConversation{ID: "chat-" + key})
 	if err == nil {
-		_, err = v.api.SendMessage(v.ctx(), record.ID, api.SendMessage{ID: key, Text: v.FormValue("text"), Channel: chatChannel})
+		_, err = v.api.SendMessage(v.ctx(), record.ID, api.SendMessage{ID: key, Text: strings.TrimSpace(v.FormValue("text")), Channel: chatChannel})
 	}
 	if err != nil {
 		return s.keepMessage(v, "", err)
@@ -223,11 +256,13 @@ func (s *Site) sendChat(v *visit) (response, error) {
 		}
 		var data chatData
 		data.show(v, record)
-		message.Replies = readCardForm(data.Cards, v.PostForm)
+		if message.Replies = readCardForm(data.Cards, v.PostForm); v.FormValue("answers") == dialog.ChoiceEscape {
+			message.Replies = escapeAll(data.Cards)
+		}
 	case v.FormValue("choice") != "":
 		message.Question, message.Choice, _ = strings.Cut(v.FormValue("choice"), ":")
 	default:
-		message.Text = v.FormValue("text")
+		message.Text = strings.TrimSpace(v.FormValue("text"))
 	}
 	if _, err := v.api.SendMessage(v.ctx(), id, message); err != nil {
 		return s.keepMessage(v, id, err)

@@ -13,20 +13,23 @@ import (
 // cardForm returns the open questions as one form, with a member for each question.
 func cardForm(cards []card) *schemaform.Field {
 	var members, values schemaform.Members
+	var names []string
 	for _, c := range cards {
-		schema, value := cardSchema(c.Prompt)
+		schema, value := cardSchema(c)
+		names = append(names, c.ID)
 		members = append(members, schemaform.Member{Name: c.ID, Value: schema})
 		if value != nil {
 			values = append(values, schemaform.Member{Name: c.ID, Value: value})
 		}
 	}
-	schema := schemaform.Members{{Name: "type", Value: schemaform.String("object")}, {Name: "properties", Value: members.JSON()}}
+	required, _ := json.Marshal(names) // strings
+	schema := schemaform.Members{{Name: "type", Value: schemaform.String("object")}, {Name: "properties", Value: members.JSON()}, {Name: "required", Value: required}}
 	return schemaform.New(schema.JSON(), values.JSON())
 }
 
 // cardSchema returns the schema of the answer to one question, and what its form begins with.
-func cardSchema(p dialog.Prompt) (schema, value json.RawMessage) {
-	title := schemaform.Member{Name: "title", Value: schemaform.String(p.Text)}
+func cardSchema(c card) (schema, value json.RawMessage) {
+	p, title := c.Prompt, schemaform.Member{Name: "title", Value: schemaform.String(c.Text)}
 	switch {
 	case len(p.Fields) > 0:
 		var properties, values schemaform.Members
@@ -42,12 +45,13 @@ func cardSchema(p dialog.Prompt) (schema, value json.RawMessage) {
 		}
 		names, _ := json.Marshal(required) // strings
 		return schemaform.Members{
-			{Name: "type", Value: schemaform.String("object")}, title, {Name: "properties", Value: properties.JSON()}, {Name: "required", Value: names},
+			{Name: "type", Value: schemaform.String("object")}, title,
+			{Name: "properties", Value: properties.JSON()}, {Name: "required", Value: names},
 		}.JSON(), values.JSON()
 	case len(p.Choices) > 0:
 		var options []json.RawMessage
-		for _, c := range p.Choices {
-			options = append(options, schemaform.Members{{Name: "const", Value: schemaform.String(c.ID)}, {Name: "title", Value: schemaform.String(c.Label)}}.JSON())
+		for _, choice := range p.Choices {
+			options = append(options, schemaform.Members{{Name: "const", Value: schemaform.String(choice.ID)}, {Name: "title", Value: schemaform.String(choice.Label)}}.JSON())
 		}
 		list, _ := json.Marshal(options) // JSON
 		return schemaform.Members{title, {Name: "oneOf", Value: list}}.JSON(), nil
@@ -98,6 +102,15 @@ func readCardForm(cards []card, sent url.Values) map[string]api.Reply {
 				replies[c.ID] = api.Reply{Text: text}
 			}
 		}
+	}
+	return replies
+}
+
+// escapeAll abandons the tasks of all questions.
+func escapeAll(cards []card) map[string]api.Reply {
+	replies := make(map[string]api.Reply)
+	for _, c := range cards {
+		replies[c.ID] = api.Reply{Choice: dialog.ChoiceEscape}
 	}
 	return replies
 }

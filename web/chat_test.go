@@ -68,6 +68,9 @@ func TestChat_SeveralQuestionsAreOneForm(t *testing.T) {
 	want(t, b.Follow(b.Post(path, "answers", "1", "v/q2", "lunch on Friday")), http.StatusOK, `value="q1:anna-m"`)
 	want(t, b.Follow(b.Post(path, "choice", "q1:anna-m")), http.StatusOK, "“lunch on Friday” is on its way to Anna Meier")
 
+	path = begin(t, b, "write to Anna")
+	want(t, b.Follow(b.Post(path, "answers", "escape")), http.StatusOK, "Nothing was sent.")
+
 	path = begin(t, b, "meet Tom")
 	want(t, b.Get(path), http.StatusOK, `name="v/q1/day"`)
 	want(t, b.Post(path, "answers", "1"), http.StatusUnprocessableEntity, "the message is empty")

@@ -2,6 +2,29 @@
 import { announce, refreshTimes } from "./app.js";
 import { putHTML } from "./request.js";
 
+/** A new idempotency key. */
+const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+
+/** Sends a form, and again if the connection was lost: the same key makes it count once. */
+async function post(url, body) {
+  for (let left = 3; ; left--) {
+    try {
+      return await fetch(url, { method: "POST", body, headers: { Accept: "text/html" } });
+    } catch (err) {
+      if (left === 0) throw err;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}
+
+/** Sends a form as without scripts. The same key makes it count once. */
+function submit(action, body) {
+  const form = Object.assign(document.createElement("form"), { method: "post", action, hidden: true });
+  for (const [name, value] of body) form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
+  document.body.append(form);
+  form.submit();
+}
+
 class ChatElement extends HTMLElement {
   connectedCallback() {
     const box = this.querySelector(".composer textarea");
@@ -68,39 +91,38 @@ class ChatElement extends HTMLElement {
 
   scroll() { this.querySelector(".composer")?.scrollIntoView({ block: "end" }); }
 
+  /** Sends a form. Messages are sent one after the other; the field is free for the next one. */
   handleEvent(e) {
-    const form = e.target;
+    const form = e.target, body = new URLSearchParams(new FormData(form, e.submitter));
     e.preventDefault();
-    if (this.sending) return; // a button was pressed twice
-    this.send(form, e.submitter);
+    if (form.classList.contains("composer")) {
+      form.reset();
+      form.querySelector("[name=idempotency_key]").value = newKey();
+    } else if (form.inert) {
+      return; // a button was pressed twice
+    } else {
+      form.inert = true;
+    }
+    this.sent = (this.sent ?? Promise.resolve()).then(() => this.send(form, body));
   }
 
-  async send(form, button) {
-    this.sending = true;
+  async send(form, body) {
     try {
-      const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, button)), headers: { Accept: "text/html" } });
+      const answer = await post(form.action, body);
       if (!answer.ok) { // the server explains what is wrong
-        this.native(form, button);
+        submit(form.action, body);
         return;
       }
-      form.querySelector("[name=idempotency_key]").value = crypto.randomUUID();
-      if (form.classList.contains("composer")) form.reset();
+      this.querySelector(".talk > .notice.bad")?.remove();
       await this.refresh();
     } catch {
+      const box = this.querySelector("#message");
+      if (box && !box.value) box.value = body.get("text") ?? "";
       announce(this.dataset.textLost);
       this.notice(this.dataset.textLost);
     } finally {
-      this.sending = false;
+      form.inert = false;
     }
-  }
-
-  /** Sends the form as without scripts. The same key makes it count once. */
-  native(form, button) {
-    if (button?.name) {
-      const field = Object.assign(document.createElement("input"), { type: "hidden", name: button.name, value: button.value });
-      form.append(field);
-    }
-    form.submit();
   }
 
   notice(text) {

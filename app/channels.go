@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/channel/pager"
 	"github.com/fermata-go/fermata/channel/slack"
 	"github.com/fermata-go/fermata/channel/teams"
+	"github.com/fermata-go/fermata/channel/webpush"
 	"github.com/fermata-go/fermata/desk"
 )
 
@@ -30,7 +31,7 @@ func (p *program) openChannels(c *config.Config, log *slog.Logger) ([]channel.Ch
 		}
 		if err != nil {
 			text := err.Error()
-			for _, pkg := range []string{"slack: ", "email: ", "pager: ", "teams: "} {
+			for _, pkg := range []string{"slack: ", "email: ", "pager: ", "teams: ", "webpush: "} {
 				text = strings.TrimPrefix(text, pkg)
 			}
 			errs = append(errs, fmt.Errorf("channels.%s: %s", key, text))
@@ -63,7 +64,29 @@ func (p *program) openChannels(c *config.Config, log *slog.Logger) ([]channel.Ch
 		ch, err := teams.New(teams.Config{Webhooks: webhooks, Allow: hosts(urls...)})
 		add("teams", ch, err)
 	}
+	if w := c.Channels.WebPush; w.KeyFile != "" {
+		ch, err := newWebPush(w)
+		add("webpush", ch, err)
+	}
 	return all, errors.Join(errs...)
+}
+
+func newWebPush(c config.WebPush) (*webpush.Channel, error) {
+	key, err := webpush.ParseKey(c.PrivateKey.Reveal())
+	if err != nil {
+		return nil, err
+	}
+	return webpush.New(webpush.Config{Key: key, Subject: c.Subject, Allow: c.Allow})
+}
+
+// webPushOf returns the channel that notifies browsers; nil if there is none.
+func webPushOf(channels []channel.Channel) *webpush.Channel {
+	for _, ch := range channels {
+		if found, ok := ch.(*webpush.Channel); ok {
+			return found
+		}
+	}
+	return nil
 }
 
 // hosts returns the hosts of URLs that the operator configured: they may be called although they

@@ -71,6 +71,7 @@ func TestConfigCheck_ReportsChannels(t *testing.T) {
 		"channels: {slack: {account: acme, botTokenFile: key, signingSecretFile: key}}":                               "channels.slack: the bot token is missing or does not start with xoxb-",
 		"listen: {publicURL: 'https://f'}\nchannels: {email: {host: m, from: a@b.c, linkKeyFile: key, caFile: bot}}":  "channels.email: caFile: bot has no certificates in PEM",
 		"listen: {publicURL: 'https://f'}\nchannels: {email: {host: m, from: a@b.c, linkKeyFile: key, caFile: none}}": "channels.email: caFile: open none: no such file",
+		"channels: {webpush: {keyFile: key, subject: 'mailto:a@b.c'}}":                                                "channels.webpush: the key is not a P-256 private key",
 		"desk: {routesFile: routes.yaml}": `routes.yaml: line 3: route "r": step 1, notify: no channel of this server serves the target "email:ann"`,
 		"desk: {routesFile: routes.yaml}\nlisten: {publicURL: 'https://f'}\nchannels: {email: {host: m, from: a@b.c, linkKeyFile: key}}": `impossible target "email:ann": "ann" is not an e-mail address`,
 		"desk: {routesFile: routes.yaml}\nchannels: {slack: {account: acme, botTokenFile: bot, appTokenFile: key}}":                      "channels.slack: the app token does not start with xapp-",

@@ -16,6 +16,8 @@ import (
 type channelsCommands struct {
 	List channelsList `cmd:"" default:"1" help:"List channels with their health and last delivery."`
 	Test channelsTest `cmd:"" help:"Send a test message."`
+
+	WebpushKey channelsWebPushKey `cmd:"" help:"Create the key for notifications in browsers."`
 }
 
 type channelsList struct{ remote }

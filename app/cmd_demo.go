@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -33,6 +34,9 @@ const (
 	demoAccount = "demo"
 	demoPerson  = "dana"
 )
+
+// demoContact is what push services see as the operator of a demo.
+const demoContact = "https://github.com/fermata-go/fermata"
 
 // Run serves the samples on a SQLite file, with a new API key that it prints.
 func (c *demoCommand) Run(ctx context.Context, p *program) error {
@@ -88,11 +92,16 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 		defer func() { _ = fake.Close() }()
 		p.channels, routes = append(p.channels, fake.channel), fake.routesFile
 	}
+	pushKey := filepath.Join(c.Data, "webpush.key")
+	if _, err := makeWebPushKey(pushKey); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
 	// the environment is ignored, so that a demo is the same everywhere
 	settings, err := config.Load(config.Source{Flags: map[string]string{
 		"store.url": config.SQLiteScheme + filepath.Join(c.Data, "fermata.db"), "listen.addr": c.Addr, "metrics.addr": config.Off,
 		"desk.policyFile": files.Policy, "desk.groupsFile": files.Groups,
 		"desk.routesFile": routes, "listen.publicURL": public,
+		"channels.webpush.keyFile": pushKey, "channels.webpush.subject": demoContact,
 	}})
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	}
 	r.server, err = server.New(server.Config{
 		Executor: r.Executor, Dialog: r.dialog, Auth: authn.Keys(r.store), Log: log, Version: version(), Tracer: r.tracing.tracer(),
-		Settings: serverSettings(c), Limits: serverLimits(c.Limits), PolicyStatus: files.Status,
+		WebPush: webPushOf(r.channels), Settings: serverSettings(c), Limits: serverLimits(c.Limits), PolicyStatus: files.Status,
 		SignIn: &authn.SignIn{Credentials: r.store, Sealer: file, PublicURL: c.Listen.PublicURL, OIDC: oidcConfig(c.Auth.OIDC), Lifetime: c.Auth.Session.Lifetime, IdleTimeout: c.Auth.Session.IdleTimeout},
 	})
 	if err != nil {

@@ -93,6 +93,12 @@ Examples:
   fermata channels test teams:ops --config fermata.yaml --json
   fermata channels test webhook:wh_4f1c`,
 
+	"channels webpush-key": `It creates the VAPID private key for channels.webpush.keyFile, and prints the public key. All replicas use the same file. With another key, people have to turn on notifications again.
+
+Examples:
+
+  fermata channels webpush-key webpush.key`,
+
 	"slack doctor": `It checks the tokens and their scopes, that the channels exist and are private, their other readers, and that the endpoint of the server accepts requests that Slack signed and rejects others. It posts nothing. The exit code is 8 if something does not work.
 
 Examples:

@@ -46,6 +46,14 @@ type Personal interface {
 	PersonalAddress(sender string) string
 }
 
+// InboxNotifier is implemented by personal channels that extend the inbox, such as browsers. If
+// NotifiesInbox returns true, notices for the target inbox also reach the addresses of each person
+// who can decide the request. Linked accounts are not among them.
+type InboxNotifier interface {
+	Personal
+	NotifiesInbox() bool
+}
+
 // Message is what a channel sends to one address.
 type Message struct {
 	Account string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/mail"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -64,6 +65,15 @@ type Teams struct {
 	Webhooks map[string]Secret // the contents of the files
 }
 
+// WebPush configures notifications in browsers. The key is read from a file.
+type WebPush struct {
+	KeyFile string   `key:"keyFile" help:"A file that contains the VAPID private key, the same for all replicas. Without it there is no Web Push channel. Create it with: fermata channels webpush-key FILE. With another key, people have to turn on notifications again."`
+	Subject string   `key:"subject" help:"How push services reach the operator: mailto:ops@example.com or an https URL; listen.publicURL by default."`
+	Allow   []string `key:"allow" help:"Hosts of push services that are not public: host names, addresses or prefixes. Others are called only at public addresses, with https."`
+
+	PrivateKey Secret // the content of the file
+}
+
 // Names maps user-defined names to values.
 type Names map[string]string
 
@@ -121,6 +131,7 @@ func (c *Config) readChannelFiles(wrong *mistakes) {
 	one("channels.email.passwordFile", e.PasswordFile, &e.Password)
 	one("channels.email.linkKeyFile", e.LinkKeyFile, &e.LinkKey)
 	one("channels.alertmanager.tokenFile", c.Channels.Alertmanager.TokenFile, &c.Channels.Alertmanager.Token)
+	one("channels.webpush.keyFile", c.Channels.WebPush.KeyFile, &c.Channels.WebPush.PrivateKey)
 	if files := c.Channels.PagerDuty.RoutingKeyFiles; len(files) > 0 {
 		c.Channels.PagerDuty.RoutingKeys = named("channels.pagerduty.routingKeyFiles", files)
 	}
@@ -174,6 +185,38 @@ func (c *Config) checkChannels(bad func(key, format string, args ...any)) {
 			bad("channels.teams.webhookFiles", "%s: the file does not contain an https URL", name)
 		}
 	}
+	c.checkWebPush(bad)
+}
+
+// checkWebPush checks that browsers can subscribe, and that push services know the operator.
+func (c *Config) checkWebPush(bad func(key, format string, args ...any)) {
+	w := &c.Channels.WebPush
+	c.checkChannel("webpush", "keyFile", w.KeyFile != "", bad)
+	if w.KeyFile == "" {
+		return
+	}
+	public, err := url.Parse(c.Listen.PublicURL)
+	isHTTPS := err == nil && public.Scheme == "https"
+	if c.Listen.PublicURL != "" && !isHTTPS && !isLocal(public) {
+		bad("listen.publicURL", "%q is not https: browsers turn on notifications for https only", c.Listen.PublicURL)
+	}
+	switch {
+	case w.Subject == "" && isHTTPS:
+		w.Subject = c.Listen.PublicURL
+	case w.Subject == "":
+		bad("channels.webpush.keyFile", "subject is missing: push services require a mailto: or https: URL")
+	case !strings.HasPrefix(w.Subject, "mailto:") && !strings.HasPrefix(w.Subject, "https://"):
+		bad("channels.webpush.subject", "%q is not a mailto: or https: URL", w.Subject)
+	}
+}
+
+// isLocal reports whether a URL names this machine, which browsers trust without https.
+func isLocal(u *url.URL) bool {
+	if u == nil {
+		return false
+	}
+	address, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && address.IsLoopback()
 }
 
 // checkChannel reports keys of a channel that is off, because the key that turns it on is missing.

@@ -35,12 +35,13 @@ channels:
   pagerduty: {routingKeyFiles: {db: pd-db, web: pd-web}}
   alertmanager: {url: "http://alertmanager:9093", tokenFile: token, labels: {team: payments}}
   teams: {webhookFiles: {ops: teams-ops}}
+  webpush: {keyFile: push, allow: [push.internal]}
 `
 
 func TestChannels_SecretsAreReadFromFiles(t *testing.T) {
 	key := strings.Repeat("k", 64)
 	secretFiles(t, map[string]string{
-		"bot": "xoxb-1\n", "sign": "s3cret\n", "app": "xapp-1\n", "password": "hush", "linkkey": key, "pd-db": "R1", "pd-web": "R2", "token": "t0", "teams-ops": "https://example.com/hush\n",
+		"bot": "xoxb-1\n", "sign": "s3cret\n", "app": "xapp-1\n", "password": "hush", "linkkey": key, "pd-db": "R1", "pd-web": "R2", "token": "t0", "teams-ops": "https://example.com/hush\n", "push": "p0",
 	})
 	c, err := load(t, allChannels)
 	if err != nil {
@@ -55,6 +56,9 @@ func TestChannels_SecretsAreReadFromFiles(t *testing.T) {
 	}
 	if all.PagerDuty.RoutingKeys["db"].Reveal() != "R1" || all.PagerDuty.RoutingKeys["web"].Reveal() != "R2" || all.Alertmanager.Token.Reveal() != "t0" || all.Alertmanager.Labels["team"] != "payments" || all.Teams.Webhooks["ops"].Reveal() != "https://example.com/hush" {
 		t.Errorf("%#v", all)
+	}
+	if w := all.WebPush; w.PrivateKey.Reveal() != "p0" || w.Subject != "https://fermata.example.com" || !slices.Equal(w.Allow, []string{"push.internal"}) {
+		t.Errorf("webpush %#v", w)
 	}
 	if shown := c.Channels.Teams.Webhooks["ops"].String() + c.Channels.PagerDuty.RoutingKeys["db"].String(); strings.Contains(shown, "hush") || strings.Contains(shown, "R1") {
 		t.Errorf("I7: secrets are shown: %s", shown)
@@ -84,7 +88,12 @@ func TestChannels_Mistakes(t *testing.T) {
 		"channels: {alertmanager: {url: alertmanager}}":           `fermata.yaml:1: channels.alertmanager.url: "alertmanager" is not an http or https URL`,
 		"channels: {alertmanager: {labels: {team: a}}}":           "fermata.yaml:1: channels.alertmanager.labels: url is missing: the channel is off without it",
 		"channels: {teams: {webhookFiles: {ops: nourl}}}":         "fermata.yaml:1: channels.teams.webhookFiles: ops: the file does not contain an https URL",
-		"listen: {publicURL: fermata.example.com}":                `fermata.yaml:1: listen.publicURL: "fermata.example.com" is not an http or https URL`,
+		"channels: {webpush: {subject: 'mailto:a@example.com'}}":  "fermata.yaml:1: channels.webpush.subject: keyFile is missing: the channel is off without it",
+		"channels: {webpush: {keyFile: gone}}":                    "fermata.yaml:1: channels.webpush.keyFile: gone: no such file or directory",
+		"channels: {webpush: {keyFile: key}}":                     "fermata.yaml:1: channels.webpush.keyFile: subject is missing: push services require a mailto: or https: URL",
+		"channels: {webpush: {keyFile: key, subject: ops}}":       `fermata.yaml:1: channels.webpush.subject: "ops" is not a mailto: or https: URL`,
+		"listen: {publicURL: 'http://f.example.com'}\nchannels: {webpush: {keyFile: key, subject: 'mailto:a@example.com'}}": `fermata.yaml:1: listen.publicURL: "http://f.example.com" is not https: browsers turn on notifications for https only`,
+		"listen: {publicURL: fermata.example.com}": `fermata.yaml:1: listen.publicURL: "fermata.example.com" is not an http or https URL`,
 	} {
 		_, err := load(t, text+"\n")
 		if err == nil {

@@ -140,6 +140,7 @@ type Channels struct {
 	PagerDuty    PagerDuty    `key:"pagerduty" help:"PagerDuty (Events API v2), for targets such as pagerduty:db."`
 	Alertmanager Alertmanager `key:"alertmanager" help:"Prometheus Alertmanager, for targets such as alertmanager:oncall; the name is the label receiver of the alert."`
 	Teams        Teams        `key:"teams" help:"Microsoft Teams, for targets such as teams:ops."`
+	WebPush      WebPush      `key:"webpush" help:"Notifications in browsers (Web Push), for people who turn them on on their profile page. Targets name people, such as group:finops. See docs/webpush.md."`
 }
 
 // Audit configures signing and checking of audit logs.

@@ -51,7 +51,7 @@ func TestExample_HasEveryKeyWithItsDefaultAndLoads(t *testing.T) {
 	// An empty list equals nil.
 	c.Channels.PagerDuty.RoutingKeyFiles, c.Channels.Alertmanager.Labels, c.Channels.Teams.WebhookFiles = nil, nil, nil
 	c.Providers.LangGraph.Assistants = nil
-	c.Webhooks.Secrets, c.Webhooks.Allow, c.Auth.OIDC.Scopes, c.Auth.OIDC.Roles, c.Auth.OIDC.ACR, c.Tracing.Headers, c.Channels.Slack.Approvers, c.OnCall = nil, nil, nil, nil, nil, nil, nil, nil
+	c.Webhooks.Secrets, c.Webhooks.Allow, c.Auth.OIDC.Scopes, c.Auth.OIDC.Roles, c.Auth.OIDC.ACR, c.Tracing.Headers, c.Channels.Slack.Approvers, c.Channels.WebPush.Allow, c.OnCall = nil, nil, nil, nil, nil, nil, nil, nil, nil
 	c.Providers.Claude.Env = nil
 	if !reflect.DeepEqual(c, Default()) {
 		t.Errorf("the example has\n%+v, the defaults are\n%+v", c, Default())

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/channel/webpush"
 	"github.com/fermata-go/fermata/channel/webpush/pushfake"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/desk/people"
 	"github.com/fermata-go/fermata/internal/forged"
 	"github.com/fermata-go/fermata/store"
 )
@@ -155,4 +156,40 @@ func (s pushSubject) add(t testing.TB) pushBrowser {
 		t.Fatal(err)
 	}
 	return pushBrowser{browser, subscription.Address()}
+}
+
+// The target inbox reaches the browsers of the people who can decide the request, and no others.
+func TestReplicas_WebPushExtendsTheInbox(t *testing.T) {
+	onStores(t, func(t *testing.T, open func() store.Store) {
+		s := newPushSubject(t)
+		quiet, away := s.add(t), s.add(t)
+		r := openReplicas(t, open, []desk.Step{{Notify: []string{desk.TargetInbox}}}, s.Channel)
+		now := time.Now()
+		for person, browser := range map[string]struct {
+			to       string
+			settings people.Settings
+		}{
+			"ann": {s.To, people.Settings{}},
+			"bob": {quiet.to, people.Settings{Rules: []people.Rule{{Channels: []string{"slack"}}}}},
+			"eve": {away.to, people.Settings{Away: &people.Absence{From: now.Add(-time.Hour), Until: now.Add(time.Hour)}}},
+		} {
+			from := desk.From{Actor: desk.Actor{ID: person, Kind: desk.ActorHuman}}
+			if _, err := r.all[0].AddAddress(t.Context(), "acme", from, webpush.Kind, browser.to, "Laptop"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.all[0].SetNotifications(t.Context(), "acme", from, browser.settings); err != nil {
+				t.Fatal(err)
+			}
+		}
+		id := r.ask(t, "refund-1")
+		until(t, "the browser is notified", func() bool { return len(s.service.Messages(s.browser)) == 1 })
+		r.approve(t, "refund-1", id)
+		until(t, "the browser is told the end", func() bool { return len(s.service.Messages(s.browser)) == 2 })
+		if n := len(s.service.Messages(pushfake.Browser{})); n != 2 {
+			t.Errorf("%d messages to all browsers", n)
+		}
+		if !slices.ContainsFunc(r.request(t, id).Deliveries, func(d desk.Delivery) bool { return d.Target == desk.TargetInbox }) {
+			t.Errorf("delivered to %v", r.request(t, id).Deliveries)
+		}
+	})
 }

@@ -51,7 +51,7 @@ type Channel struct {
 }
 
 var (
-	_ channel.Personal       = (*Channel)(nil)
+	_ channel.InboxNotifier  = (*Channel)(nil)
 	_ channel.AddressChecker = (*Channel)(nil)
 	_ channel.AddressLabeler = (*Channel)(nil)
 )
@@ -92,9 +92,12 @@ func (c *Channel) Kind() string { return Kind }
 // PersonalAddress returns "": browsers subscribe themselves, and no account is linked.
 func (c *Channel) PersonalAddress(string) string { return "" }
 
-// CheckAddress rejects addresses in routes: a route names people.
+// NotifiesInbox returns true.
+func (c *Channel) NotifiesInbox() bool { return true }
+
+// CheckAddress rejects all addresses: routes name people.
 func (c *Channel) CheckAddress(string) error {
-	return errors.New("a route cannot name a browser: name a person or a group, whose browsers are notified")
+	return errors.New("browsers have no address: name a person or a group, whose browsers are notified")
 }
 
 // AddressLabel returns the host of the push service.

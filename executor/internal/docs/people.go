@@ -17,6 +17,12 @@ type Person struct {
 	Addresses []PersonAddress `json:"addresses,omitempty"`
 }
 
+// PersonIndex is the unsealed part of a person. It has no personal data.
+type PersonIndex struct {
+	// Inbox reports that the person has an address that is not a linked account, such as a browser.
+	Inbox bool `json:"inbox,omitempty"`
+}
+
 // PersonAddress is an address of a person: a linked account of a channel, or a browser.
 type PersonAddress struct {
 	// ID is unique for the person.

@@ -64,6 +64,11 @@ func (x *expansion) expand(ctx context.Context) error {
 			x.add(address{Channel: kind, To: name, Target: target})
 			continue
 		}
+		if target == desk.TargetInbox {
+			if err := x.addInbox(ctx); err != nil {
+				return err
+			}
+		}
 		before := len(x.addresses) + len(x.unreached)
 		named, err := x.addPeople(ctx, target)
 		if err != nil {

@@ -69,8 +69,9 @@ func (o *Sender) readPerson(ctx context.Context, account, person string) (known 
 }
 
 func personChange(person string, known docs.Person, revision int64) (store.DocumentChange, error) {
-	body, err := json.Marshal(known)
-	return store.DocumentChange{Kind: docs.PersonKind, ID: person, BaseRevision: revision, Body: body, Index: []byte(`{}`)}, err
+	body, failedBody := json.Marshal(known)
+	index, failedIndex := json.Marshal(docs.PersonIndex{Inbox: slices.ContainsFunc(known.Addresses, func(a docs.PersonAddress) bool { return a.Sender == "" })})
+	return store.DocumentChange{Kind: docs.PersonKind, ID: person, BaseRevision: revision, Body: body, Index: index}, errors.Join(failedBody, failedIndex)
 }
 
 // changePerson applies a change to a person, with its audit line. Without a line nothing has

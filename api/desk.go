@@ -16,6 +16,8 @@ type Activity struct {
 	Progress         string              `json:"progress,omitempty" doc:"Votes so far and votes that are still needed."`
 	IneligibleReason string              `json:"ineligibleReason,omitempty" doc:"Why the caller may not decide this request. Omitted if they may."`
 	Verbs            []string            `json:"verbs" doc:"The verbs that are allowed. It omits approve if the caller may do everything except approve."`
+	Editable         []string            `json:"editable,omitempty" doc:"JSON pointers of the arguments, or of the state of a held run, that the rules let an approver change; an empty pointer is everything."`
+	Returns          bool                `json:"returns,omitempty" doc:"The verdict return, which sends the request back for redesign, is possible. Escalating does the same."`
 	Requirements     []Requirement       `json:"requirements"`
 	MemberOf         []string            `json:"memberOf,omitempty" doc:"The required groups that the caller belongs to, while the request is open."`
 	MinAuth          string              `json:"minAuth,omitempty" doc:"The minimum authentication strength of an approver."`

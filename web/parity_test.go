@@ -105,6 +105,11 @@ var calls = []call{
 	},
 	{act: "reject", fields: []string{"text", "too much", "code", "too_risky"}, path: "decision", body: decideBody(`{"verb":"reject","reason":"too much","codes":["too_risky"]}`)},
 	{act: "respond", fields: []string{"s/action", "0"}, path: "decision", body: decideBody(`{"action":"approve"}`), graph: "inproc:content-review", input: `{"topic":"tea"}`},
+	{act: "continue", path: "decision", body: decideBody(`null`), graph: "inproc:deploy", input: `{"service":"shop","version":"2"}`},
+	{
+		act: "respond", fields: []string{"s/happened", "0"}, path: "decision", body: decideBody(`{"happened":true}`),
+		graph: "inproc:payout", input: `{"supplier":"Blum","amount":1840,"currency":"EUR"}`,
+	},
 	{act: "comment", fields: []string{"text", "looks fine"}, path: "comment", body: actBody(api.RequestAction{Text: "looks fine"})},
 	{act: "ask", fields: []string{"text", "Why 120?"}, path: "clarify", body: actBody(api.RequestAction{Text: "Why 120?"})},
 	{act: "claim", path: "claim", body: actBody(api.RequestAction{})},
@@ -145,6 +150,121 @@ func TestRequest_FormAndAPIAreTheSame(t *testing.T) {
 	}
 }
 
+// openDefaults starts a server where anyone decides, with a field of the requirement.
+func openDefaults(t *testing.T, field string) *webtest.Server {
+	t.Helper()
+	rules, err := policy.Load("policy.yaml", []byte("default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 24h, "+field+"}}\nrules: []\n"), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open(t, func(c *webtest.Config) {
+		c.Graphs = append(c.Graphs, refundGraph(t, func(refund) {}))
+		c.Desk = executor.DeskConfig{Policy: rules}
+	})
+}
+
+// A request is sent back for redesign where the rules allow it, and only there is it offered.
+func TestRequest_ReturnByFormAndAPIAreTheSame(t *testing.T) {
+	s := openDefaults(t, "on_escalate: return")
+	ann := s.SignIn("ann")
+	var effects, records [2]string
+	for i, way := range []string{"form", "json"} {
+		r := call{act: "return"}.start(t, s, ann, way)
+		page := ann.Get("/requests/" + r.ID)
+		if !strings.Contains(page.Body, "Send back for redesign") || strings.Contains(page.Body, "/escalate") {
+			t.Error("the menu does not offer to send it back, or offers to escalate it")
+		}
+		if way == "form" {
+			post(t, ann, r.ID, "return", "text", "split it")
+		} else if got := postJSON(ann, "/api/v1/requests/"+r.ID+"/decision", decideBody(`{"verb":"return","reason":"split it"}`)(r)); got.Status >= 300 {
+			t.Fatalf("%d %s", got.Status, got.Body)
+		}
+		effects[i], records[i] = effectOf(t, ann, r.ID), auditOf(ann, r.ID)
+	}
+	if effects[0] != effects[1] || records[0] != records[1] || !strings.Contains(effects[0], `"verdict":"return"`) {
+		t.Errorf("form %s%s\nJSON %s%s", effects[0], records[0], effects[1], records[1])
+	}
+	other := openDesk(t)
+	bob := other.SignIn("bob")
+	if page := bob.Get("/requests/" + (call{act: "return"}.start(t, other, bob, "form")).ID); strings.Contains(page.Body, "Send back for redesign") {
+		t.Error("the menu offers what the rules do not allow")
+	}
+}
+
+// The state of a held run is edited where the rules allow it, and only there is it offered.
+func TestRequest_EditedStateByFormAndAPIIsTheSame(t *testing.T) {
+	s := openDefaults(t, `editable: [""]`)
+	ann := s.SignIn("ann")
+	c := call{act: "hold", graph: "inproc:deploy", input: `{"service":"shop","version":"2"}`}
+	var effects, records [2]string
+	for i, way := range []string{"form", "json"} {
+		r := c.start(t, s, ann, way)
+		want(t, ann.Get("/requests/"+r.ID), http.StatusOK, "Edit the state…")
+		state := strings.Replace(string(r.Data), `"version":"2"`, `"version":"3"`, 1)
+		if way == "form" {
+			form := ann.Post("/requests/"+r.ID+"/edit", hidden(ann.Get("/requests/"+r.ID+"/edit"), "op", "json")...)
+			if got := ann.Post("/requests/"+r.ID+"/edit", hidden(form, "raw", state, "op", "send")...); got.Status != http.StatusSeeOther {
+				t.Fatalf("%d %s", got.Status, got.Body)
+			}
+		} else if got := postJSON(ann, "/api/v1/requests/"+r.ID+"/decision", decideBody(state)(r)); got.Status >= 300 {
+			t.Fatalf("%d %s", got.Status, got.Body)
+		}
+		effects[i], records[i] = effectOf(t, ann, r.ID), auditOf(ann, r.ID)
+	}
+	if effects[0] != effects[1] || records[0] != records[1] || !strings.Contains(effects[0], `"version":"3"`) {
+		t.Errorf("form %s%s\nJSON %s%s", effects[0], records[0], effects[1], records[1])
+	}
+	other := openDesk(t)
+	bob := other.SignIn("bob")
+	if page := bob.Get("/requests/" + c.start(t, other, bob, "form").ID); !strings.Contains(page.Body, "Continue…") || strings.Contains(page.Body, "Edit the state…") {
+		t.Error("the page offers what the rules do not allow")
+	}
+}
+
+// Withdrawing a vote within its undo window.
+func TestRequest_UndoByFormAndAPIAreTheSame(t *testing.T) {
+	s := openDefaults(t, "undo: 10m")
+	ann := s.SignIn("ann")
+	var effects, records [2]string
+	for i, way := range []string{"form", "json"} {
+		r := call{act: "undo"}.start(t, s, ann, way)
+		post(t, ann, r.ID, "approve")
+		logged := strings.Count(auditOf(ann, r.ID), "\n")
+		if way == "form" {
+			post(t, ann, r.ID, "undo")
+		} else if got := postJSON(ann, "/api/v1/requests/"+r.ID+"/undo", api.RequestAction{}); got.Status >= 300 {
+			t.Fatalf("%d %s", got.Status, got.Body)
+		}
+		effects[i] = effectOf(t, ann, r.ID)
+		records[i] = strings.Join(strings.SplitAfter(auditOf(ann, r.ID), "\n")[logged:], "")
+	}
+	if effects[0] != effects[1] || records[0] != records[1] || records[0] == "" {
+		t.Errorf("form %s%s\nJSON %s%s", effects[0], records[0], effects[1], records[1])
+	}
+}
+
+// A request of a batch is decided as by the API.
+func TestBatch_FormAndAPIAreTheSame(t *testing.T) {
+	for op, answer := range map[string]string{"approve": `{"verb":"approve"}`, "reject": `{"verb":"reject","reason":"too much"}`} {
+		s := openDesk(t)
+		ann := s.SignIn("ann")
+		var effects, records [2]string
+		for i, way := range []string{"form", "json"} {
+			r := call{act: "batch"}.start(t, s, ann, way)
+			if way == "form" {
+				form := ann.Get("/batch?like=" + r.ID)
+				want(t, ann.Post("/batch", hidden(form, "op", op, "text", "too much", "item", r.ID+" "+r.Shown)...), http.StatusOK, "Recorded")
+			} else if got := postJSON(ann, "/api/v1/requests/"+r.ID+"/decision", decideBody(answer)(r)); got.Status >= 300 {
+				t.Fatalf("%d %s", got.Status, got.Body)
+			}
+			effects[i], records[i] = effectOf(t, ann, r.ID), auditOf(ann, r.ID)
+		}
+		if effects[0] != effects[1] || records[0] != records[1] || records[0] == "" {
+			t.Errorf("%s\nform %s\n%s\nJSON %s\n%s", op, effects[0], records[0], effects[1], records[1])
+		}
+	}
+}
+
 // An approval that is remembered is an approval and a grant.
 func TestRequest_RememberByFormAndAPIAreTheSame(t *testing.T) {
 	var grants [2]string
@@ -173,7 +293,7 @@ func (c call) start(t *testing.T, s *webtest.Server, b *webtest.Browser, way str
 	if c.graph != "" {
 		graph, input = c.graph, c.input
 	}
-	id := ask(t, s, graph, "key-"+c.act+"-"+way, input)
+	id := ask(t, s, graph, "key-"+c.act+strings.TrimPrefix(graph, "inproc:")+"-"+way, input)
 	if err := json.Unmarshal([]byte(b.Get("/api/v1/requests/"+id).Body), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +332,7 @@ func effectOf(t *testing.T, b *webtest.Browser, id string) string {
 }
 
 var volatileParts = []struct{ pattern, with string }{
-	{`20\d\d-\d\d-\d\dT[0-9:.]+Z|20\d\d-\d\d-\d\d \d\d:\d\d[^"]*`, "TIME"}, {`\b[a-z]{3,5}_[a-z0-9]{16,}`, "ID"}, {`[0-9a-f]{32,}`, "HASH"}, {`key-[a-z]+-(form|json)`, "KEY"},
+	{`20\d\d-\d\d-\d\dT[0-9:.]+Z|20\d\d-\d\d-\d\d \d\d:\d\d[^"]*`, "TIME"}, {`\b[a-z]{3,5}_[a-z0-9]{16,}`, "ID"}, {`[0-9a-f]{32,}`, "HASH"}, {`key-[a-z-]+-(form|json)`, "KEY"},
 	{`"(seq|revision|number|expires|created|fence)":\d+`, "NUMBER"}, {`"(resume|resumeId|idempotencyKey|rendering|key|request_key)":"[^"]*",?`, ""}, {`"prev":"[^"]*"|"hash":"[^"]*"`, ""},
 	{`"shown":\{(?:[^{}]|\{[^{}]*\})*\},?`, ""}, {`"timing":\{[^{}]*\},?`, ""}, {`,}`, "}"}, // pages say what they showed, and since when
 }

@@ -185,7 +185,10 @@ func (s *Site) decisionButtons(v *visit, m *requestModel, link func(act, label, 
 		}
 	case !m.Allows("respond"):
 	case m.HeldAt != "":
-		bar = append(bar, link("continue", v.t("act.continue"), "a"), link("edit", v.t("act.editstate"), "e"))
+		bar = append(bar, link("continue", v.t("act.continue"), "a"))
+		if m.stateIsEditable() {
+			bar = append(bar, link("edit", v.t("act.editstate"), "e"))
+		}
 	case m.Doubt != nil:
 		yes, no := link("respond", v.t("act.happened"), "a"), link("respond", v.t("act.nothappened"), "r")
 		yes.Href += "?set=" + url.QueryEscape("/happened=true")

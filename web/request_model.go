@@ -63,6 +63,16 @@ func (m *requestModel) Allows(verb string) bool {
 	return m.Activity == nil || len(m.Activity.Verbs) == 0 || slices.Contains(m.Activity.Verbs, verb)
 }
 
+// stateIsEditable reports whether the rules let people change the state of a held run. Without
+// rules they may.
+func (m *requestModel) stateIsEditable() bool {
+	return m.Activity == nil || m.Activity.Policy == "" || len(m.Activity.Editable) > 0
+}
+
+// returns reports whether the rules let people send the request back for redesign, instead of
+// escalating it.
+func (m *requestModel) returns() bool { return m.Activity != nil && m.Activity.Returns }
+
 // Revision returns the number of changes of the request.
 func (m *requestModel) Revision() int64 {
 	if m.Activity == nil {

@@ -1467,6 +1467,8 @@ export interface components {
             comments?: components["schemas"]["Note"][] | null;
             /** @description Edited arguments that replace the requested ones. */
             edit?: components["schemas"]["Edit"];
+            /** @description JSON pointers of the arguments, or of the state of a held run, that the rules let an approver change; an empty pointer is everything. */
+            editable?: string[] | null;
             /** @description The history, oldest first. */
             history?: components["schemas"]["HistoryEntry"][] | null;
             /** @description Why the caller may not decide this request. Omitted if they may. */
@@ -1486,6 +1488,8 @@ export interface components {
             renderings?: components["schemas"]["RecordedRendering"][] | null;
             requester?: string;
             requirements: components["schemas"]["Requirement"][] | null;
+            /** @description The verdict return, which sends the request back for redesign, is possible. Escalating does the same. */
+            returns?: boolean;
             /**
              * Format: int64
              * @description Number of changes.
@@ -1725,6 +1729,7 @@ export interface components {
             /** Format: date-time */
             asked_at?: string;
             candidate?: components["schemas"]["ConversationAnswer"];
+            corrected_from?: string;
             /** Format: date-time */
             created_at?: string;
             draft?: components["schemas"]["ConversationEntity"];
@@ -1839,6 +1844,8 @@ export interface components {
         ConversationRecord: {
             assistant?: string;
             channel?: string;
+            /** Format: int64 */
+            earlier?: number;
             focus?: string;
             id: string;
             language?: string;
@@ -1869,6 +1876,7 @@ export interface components {
             scope: string;
         };
         ConversationRunLink: {
+            asked?: boolean;
             /** Format: int64 */
             line: number;
             question?: string;

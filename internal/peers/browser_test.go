@@ -18,15 +18,20 @@ type browser struct {
 	http *http.Client
 }
 
-// signIn invites a person, and returns their browser after they have chosen a password.
+// signIn invites an approver, and returns their browser after they have chosen a password.
 func (s *server) signIn(person string) *browser {
+	s.Helper()
+	return s.signInAs(person, "approver")
+}
+
+func (s *server) signInAs(person, role string) *browser {
 	s.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		s.Fatal(err)
 	}
 	b := &browser{server: s, http: &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	link, err := url.Parse(strings.TrimSpace(s.must("ops", "invite", person)))
+	link, err := url.Parse(strings.TrimSpace(s.must("ops", "invite", person, "--role", role)))
 	if err != nil {
 		s.Fatal(err)
 	}

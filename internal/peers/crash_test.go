@@ -22,8 +22,8 @@ import (
 // How often a process is killed, in all worlds of a provider together. A run of the CLI takes
 // seconds, so make test has fewer of them.
 const (
-	killsLangGraph  = 20
-	worldsLangGraph = 4
+	killsLangGraph  = 21
+	worldsLangGraph = 3
 	killsClaude     = 6
 	worldsClaude    = 2
 	killsSoak       = 200

@@ -33,8 +33,9 @@ type server struct {
 	guard      *testserver.Guard
 	log        buffer
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
+	mu      sync.Mutex
+	cmd     *exec.Cmd
+	clients map[string]*client.Client // by person
 }
 
 // buffer collects the output of a process.
@@ -69,9 +70,9 @@ func newServer(t testing.TB, settings ...string) *server {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{TB: t, url: "http://" + addr, store: "sqlite:" + filepath.Join(t.TempDir(), "f.db"), keys: make(map[string]string)}
+	s := &server{TB: t, url: "http://" + addr, store: "sqlite:" + filepath.Join(t.TempDir(), "f.db"), keys: make(map[string]string), clients: make(map[string]*client.Client)}
 	s.env = append([]string{
-		asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "FERMATA_STORE_URL=" + s.store, "FERMATA_LISTEN_ADDR=" + addr, "FERMATA_METRICS_ADDR=off",
+		asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "FERMATA_STORE_URL=" + s.store, "FERMATA_LISTEN_ADDR=" + addr, "FERMATA_METRICS_ADDR=127.0.0.1:0", "FERMATA_LOG_LEVEL=debug",
 		"FERMATA_RUNS_LEASE=1s", "FERMATA_RUNS_WAIT=20s", "FERMATA_LIMITS_RATE=10000", "FERMATA_LIMITS_BURST=10000",
 	}, settings...)
 	if s.guard, err = testserver.NewGuard("KILL", "", nil); err != nil {
@@ -110,7 +111,7 @@ func (s *server) start() {
 	if err := s.guard.Watch(s.cmd.Process.Pid); err != nil {
 		s.Error(err)
 	}
-	for deadline := time.Now().Add(timeout); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout / 3); ; time.Sleep(5 * time.Millisecond) {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 		if err == nil {
 			_ = conn.Close()
@@ -166,16 +167,22 @@ func (s *server) must(who string, args ...string) string {
 // as returns a client with the key of a person.
 func (s *server) as(who string) *client.Client {
 	s.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.clients[who]; c != nil {
+		return c
+	}
 	c, err := client.New(s.url, s.keys[who])
 	if err != nil {
 		s.Fatal(err)
 	}
+	s.clients[who] = c
 	return c
 }
 
 // on returns the server for a subtest.
 func (s *server) on(t testing.TB) *server {
-	return &server{TB: t, url: s.url, store: s.store, env: s.env, keys: s.keys}
+	return &server{TB: t, url: s.url, store: s.store, env: s.env, keys: s.keys, clients: make(map[string]*client.Client)}
 }
 
 // ended waits for the end of a run.
@@ -193,7 +200,7 @@ func (s *server) ended(key string) (end client.RunView) {
 func (s *server) until(what string, try func() (bool, error)) {
 	s.Helper()
 	var last error
-	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(25 * time.Millisecond) {
 		done, err := try()
 		if done {
 			return

@@ -82,6 +82,9 @@ func (p *Provider) process(ctx context.Context, s *state, t *turn) (store.Delta,
 	if t.deferred == nil {
 		return store.Delta{}, nil
 	}
+	if err := endWithMarker(filepath.Join(sessions, t.session+".jsonl"), t.deferred.ID); err != nil {
+		return store.Delta{}, &CLIError{"the session cannot be read", err}
+	}
 	return s.collect(sessions, t.session)
 }
 

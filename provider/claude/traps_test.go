@@ -54,6 +54,32 @@ func TestClaude_OfTwoCallsInOneMessageOneWaitsAndTheOtherIsMadeAgain(t *testing.
 	}
 }
 
+// The model makes the two other calls again together, in a message of the resumed process.
+func TestClaude_OfThreeCallsInOneMessageEachRunsOnce(t *testing.T) {
+	t.Parallel()
+	work := t.TempDir()
+	model := claudetest.NewModel(t, func(c claudetest.Conversation) []claudetest.Block {
+		var calls []claudetest.Block
+		for _, name := range []string{"one", "two", "three"} {
+			if !slices.ContainsFunc(c.Results, func(r claudetest.Result) bool { return r.Text == name }) {
+				calls = append(calls, claudetest.Call("Bash", map[string]any{"command": "echo " + name + " | tee -a done"}))
+			}
+		}
+		if len(calls) == 0 {
+			return []claudetest.Block{claudetest.Text("all are done")}
+		}
+		return calls
+	})
+	d := start(t, newProvider(t, model, bash(work)), "do all")
+	for range 3 {
+		d.decide(d.waits(), `{"verb":"approve"}`)
+	}
+	d.completes()
+	if data, err := os.ReadFile(filepath.Join(work, "done")); string(data) != "one\ntwo\nthree\n" {
+		t.Errorf("the tools wrote %q, %v", data, err)
+	}
+}
+
 // A call that a subagent makes ends the subagent without a pause, so there are none.
 func TestClaude_ThereAreNoSubagents(t *testing.T) {
 	t.Parallel()

@@ -167,3 +167,16 @@ export const fails = new StateGraph(Fails)
   .addEdge(START, "work")
   .addEdge("work", END)
   .compile();
+
+// ── a question, a result and an error with the thread id
+const Leaky = Annotation.Root({ topic: last(""), note: last("") });
+export const leaky = new StateGraph(Leaky)
+  .addNode("ask", (state, config) => {
+    const thread = config.configurable.thread_id;
+    const { go } = interrupt({ question: `Continue ${thread}?`, thread }, { responseSchema: z.strictObject({ go: z.boolean() }) });
+    if (!go) throw new Error(`thread ${thread} failed`);
+    return { note: `${thread} continues` };
+  })
+  .addEdge(START, "ask")
+  .addEdge("ask", END)
+  .compile();

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/enduser"
 )
 
 // Request is the kind of the interrupts that [Ask] raises. In a conversation only the end user
@@ -22,3 +23,7 @@ func Ask(ctx context.Context, q Question) (Answer, error) {
 	}
 	return Request.Ask(ctx, q)
 }
+
+// User returns the end user of the run that a tool, node or agent is part of, as the server has
+// authenticated them. It returns "" outside of conversations.
+func User(ctx context.Context) string { return enduser.From(ctx) }

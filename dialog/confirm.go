@@ -13,6 +13,9 @@ import (
 // it denies it, a [*fermata.RejectedError]. Otherwise Confirm is [Ask]: the question names the
 // rule, and its reason answers "why?".
 //
+// For rules that depend on the user, the policy sets its requester to [User] of the context that it
+// gets.
+//
 // Confirm does not perform the action. Use fermata.Effect for one that must not happen twice.
 func Confirm(ctx context.Context, policy fermata.Policy, action string, args any, q Question) (Answer, error) {
 	data, err := json.Marshal(args)

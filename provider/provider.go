@@ -127,6 +127,8 @@ type Execution struct {
 	Owner   Owner
 	// Policy, if not nil, is evaluated in addition to the graph's own; the stricter ruling counts.
 	Policy fermata.Policy
+	// EndUser is the person that the agent talks to, in a conversation; "" if there is none.
+	EndUser string
 	// Report, if not nil, receives progress. It never blocks and may be called concurrently.
 	Report func(Progress)
 }

@@ -236,7 +236,8 @@ func printJSON(out io.Writer, record dialog.Record) error {
 
 // show prints the new lines of others. Texts of agents may have control characters.
 func (c *Chat) show(record dialog.Record) {
-	for _, line := range record.Lines[min(c.shown, len(record.Lines)):] {
+	lines, _ := record.Since(c.shown)
+	for _, line := range lines {
 		if line.From == dialog.ByUser {
 			continue
 		}
@@ -249,7 +250,7 @@ func (c *Chat) show(record dialog.Record) {
 			fmt.Fprintf(c.Out, "  [%s: %s]\n", line.Prompt.Question, strings.Map(printable, strings.Join(ids, " ")))
 		}
 	}
-	c.shown = len(record.Lines)
+	c.shown = record.Earlier + len(record.Lines)
 }
 
 func printable(r rune) rune {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/examples/assistant/office"
 	"github.com/fermata-go/fermata/examples/console/target"
 )
 
@@ -81,4 +82,49 @@ func TestAssistant_CancelSendsNothing(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	wantMails(t, dir)
+}
+
+// The policy file decides by the user and the amount.
+func TestAssistant_TransfersAreConfirmedByUserAndAmount(t *testing.T) {
+	for _, test := range []struct {
+		user, euros, answer, want string
+		transfers                 int
+	}{
+		{"ben", "50", "", "50 € are on their way to Tom Becker.", 1},
+		{"ben", "51", "", "Transfer 51 € to Tom Becker?", 0},
+		{"ben", "51", "why?", "Transfers over 50 € need a confirmation.", 0},
+		{"ben", "51", "ok", "clear yes or no", 0},
+		{"ben", "51", "yes", "51 € are on their way to Tom Becker.", 1},
+		{"ben", "9999", "no", "Nothing was transferred.", 0},
+		{"carla", "999", "", "999 € are on their way to Tom Becker.", 1},
+		{"carla", "1000", "", "Transfer 1000 € to Tom Becker?", 0},
+		{"carla", "10000", "", "made at the bank", 0},
+	} {
+		t.Run(test.user+" "+test.euros+" "+test.answer, func(t *testing.T) {
+			dir := t.TempDir()
+			desk, err := Open(dir, office.Script(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer desk.Close()
+			said := ""
+			for _, text := range []string{"pay " + test.euros + " € to Tom", test.answer} {
+				if text == "" {
+					continue
+				}
+				record, err := desk.Handler.Message(t.Context(), account, "c", dialog.Message{Text: text, Actor: test.user})
+				if err != nil {
+					t.Fatal(err)
+				}
+				said = record.Lines[len(record.Lines)-1].Text
+			}
+			if !strings.Contains(said, test.want) {
+				t.Errorf("%q", said)
+			}
+			made, err := target.Open(dir, "transfers").Entries()
+			if err != nil || len(made) != test.transfers {
+				t.Errorf("%d transfers, %v, want %d", len(made), err, test.transfers)
+			}
+		})
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/enduser"
 	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/tool"
@@ -96,7 +97,7 @@ func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.
 	}
 	seen := &outageDetector{Checkpoints: e.Run.State, Owner: e.Owner, ledger: e.Owner.Ledger()}
 	e.Run.State, e.Owner = seen, seen
-	result, err := g.execute(ctx, e)
+	result, err := g.execute(enduser.With(ctx, e.EndUser), e)
 	if _, failed := result.Outcome.(provider.Failed); failed && seen.failure() != nil {
 		return provider.Result{}, seen.failure() // regardless of the run's result
 	}

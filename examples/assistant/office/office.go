@@ -1,5 +1,5 @@
-// Package office has the assistant of the example and of the demo: an agent that writes mails and
-// makes appointments, and asks its user for what it does not know.
+// Package office has the assistant of the example and of the demo: an agent that writes mails,
+// makes appointments and transfers money, and asks its user for what it does not know.
 package office
 
 import (
@@ -31,16 +31,16 @@ type contact struct{ ID, Name, Team, Address string }
 var policyFile []byte
 
 // New returns the assistant. It sends mails to the file mails.jsonl of a directory, and writes
-// appointments to appointments.jsonl.
+// appointments to appointments.jsonl and transfers to transfers.jsonl.
 func New(dir string, model agent.Model) (agent.Agent, error) {
 	set, err := policy.Load("policy.yaml", policyFile, policy.Options{})
 	if err != nil {
 		return nil, err
 	}
-	a := &assistant{mails: target.Open(dir, "mails"), appointments: target.Open(dir, "appointments")}
+	a := &assistant{mails: target.Open(dir, "mails"), appointments: target.Open(dir, "appointments"), transfers: target.Open(dir, "transfers")}
 	a.rules = fermata.PolicyFunc(func(ctx context.Context, action fermata.ActionRequest) (fermata.Ruling, error) {
 		input := policy.InputOf(action)
-		input.At = time.Now()
+		input.At, input.Requester = time.Now(), dialog.User(ctx)
 		decision, err := set.DecideContext(ctx, input)
 		return decision.Ruling(), err
 	})
@@ -51,13 +51,14 @@ func New(dir string, model agent.Model) (agent.Agent, error) {
 		Tools: []*tool.Tool{
 			tool.New("send_mail", "Sends a mail to a contact.", a.sendMail),
 			tool.New("add_event", "Adds an appointment with a contact to the calendar.", a.addEvent),
+			tool.New("transfer", "Transfers money to a contact.", a.transfer),
 		},
 	})
 }
 
 type assistant struct {
-	mails, appointments *target.Log
-	rules               fermata.Policy
+	mails, appointments, transfers *target.Log
+	rules                          fermata.Policy
 }
 
 // Mail is the argument of send_mail.
@@ -129,6 +130,41 @@ func (a *assistant) addEvent(ctx context.Context, event Event) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("In your calendar: %s, %s.", who.Name, event.Day), nil
+}
+
+// Transfer is the argument of transfer.
+type Transfer struct {
+	To    string `json:"to" jsonschema:"the name, as the user wrote it"`
+	Euros int    `json:"euros"`
+}
+
+// transfer asks for a confirmation by the policy, which depends on the user and the amount.
+func (a *assistant) transfer(ctx context.Context, transfer Transfer) (string, error) {
+	who, stop, err := resolve(ctx, transfer.To, "transfer")
+	if err != nil || stop {
+		return "Nothing was transferred.", err
+	}
+	transfer.To = who.Name
+	risk := dialog.RiskHigh
+	if transfer.Euros >= 5000 {
+		risk = dialog.RiskCritical // not by voice
+	}
+	answer, err := dialog.Confirm(ctx, a.rules, "transfer", transfer, dialog.Question{
+		Text: fmt.Sprintf("Transfer %d € to %s?", transfer.Euros, who.Name), Risk: risk, Agent: "assistant", Node: "transfer",
+	})
+	if rejected, ok := errors.AsType[*fermata.RejectedError](err); ok {
+		return "Nothing was transferred. " + rejected.Reason, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if !answer.Yes {
+		return "Nothing was transferred.", nil
+	}
+	if err := once(ctx, a.transfers, transfer); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d € are on their way to %s.", transfer.Euros, who.Name), nil
 }
 
 // resolve returns the contact with a name. It asks if there are several. stop means that the user

@@ -8,14 +8,15 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// Script returns a model without a network. It knows two sentences in four languages.
+// Script returns a model without a network. It knows three sentences in four languages.
 func Script() agent.Model { return scripted{} }
 
-// scripted knows two sentences, and repeats results of tools.
+// scripted knows three sentences, and repeats results of tools.
 type scripted struct{}
 
 var (
 	asksMail  = regexp.MustCompile(`(?i)\b(?:write|mail|schreib\w*|écri\w*|escrib\w*)(?: an| to| à| a)? (\pL+)(?: (?:about|über|wegen|au sujet de|sobre) (.+))?`)
+	asksMoney = regexp.MustCompile(`(?i)\b(?:transfer|pay|überweis\w*|vire\w*|transfiere) (\d+)(?: ?€| euros?)? (?:to|an|à|a) (\pL+)`)
 	asksEvent = regexp.MustCompile(`(?i)\b(?:meet|triff|treffe|rencontre\w*|reunión con) (\pL+)(?: (?:on|am|le|el) (\S+))?`)
 )
 
@@ -33,6 +34,9 @@ func (scripted) Generate(_ context.Context, request *agent.Request) (*agent.Resp
 	}
 	if m := asksMail.FindStringSubmatch(last.Text); m != nil {
 		return call("send_mail", `{"to":%q,"subject":%q}`, m[1], m[2])
+	}
+	if m := asksMoney.FindStringSubmatch(last.Text); m != nil {
+		return call("transfer", `{"to":%q,"euros":%s}`, m[2], m[1])
 	}
 	if m := asksEvent.FindStringSubmatch(last.Text); m != nil {
 		return call("add_event", `{"with":%q,"day":%q}`, m[1], m[2])

@@ -3,6 +3,7 @@ package channel
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
@@ -45,6 +46,20 @@ func (e *Error) Unwrap() error { return &desk.NoticeError{Code: e.Code, Err: e.E
 func IsPermanent(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Permanent
+}
+
+// IsOutage reports whether the peer did not answer, or failed by itself: other messages would fail
+// too.
+func IsOutage(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Permanent {
+		return false
+	}
+	switch e.Code {
+	case "unreachable", "timeout", "tls_failed", "fatal_error", "internal_error", "service_unavailable":
+		return true
+	}
+	return strings.HasPrefix(e.Code, "http_5")
 }
 
 // RetryAfter returns the shortest pause that an error demands, or 0.

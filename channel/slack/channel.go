@@ -42,7 +42,8 @@ type Config struct {
 	APIURL string
 	// Log gets messages for operators; slog.Default by default.
 	Log *slog.Logger
-	// Now is the clock; time.Now by default.
+	// Now is the clock; time.Now by default. With another clock, calls that exceed a rate limit
+	// fail and do not wait.
 	Now func() time.Time
 }
 
@@ -92,11 +93,12 @@ func New(config Config) (*Channel, error) {
 	config.Sockets = cmp.Or(config.Sockets, 2)
 	config.DigestAbove, config.DigestWindow = cmp.Or(config.DigestAbove, 10), cmp.Or(config.DigestWindow, 10*time.Minute)
 	config.Log = cmp.Or(config.Log, slog.Default())
-	if config.Now == nil {
+	simulated := config.Now != nil
+	if !simulated {
 		config.Now = time.Now
 	}
 	client := &http.Client{Timeout: callTimeout}
-	c := &Channel{config: config, http: client, limits: newLimiter(config.Now), dms: make(map[string]string)}
+	c := &Channel{config: config, http: client, limits: newLimiter(config.Now, simulated), dms: make(map[string]string)}
 	c.digest = newDigests(c)
 	c.api = slack.New(config.BotToken, slack.OptionAPIURL(config.APIURL), slack.OptionHTTPClient(client), slack.OptionAppLevelToken(config.AppToken))
 	return c, nil

@@ -339,8 +339,8 @@ func (o *killedOffice) click(run refundRun) bool {
 	return err == nil && d.Status == http.StatusOK
 }
 
-// The process is killed at a random moment after a click was sent: before it is stored, before it is
-// acknowledged, before it decides, while the run continues, or before the message is replaced. A
+// The process is killed at a random moment after a click was sent: before it is stored, before it
+// is acknowledged, before it decides, while the run continues, or before the message is replaced. A
 // click that was acknowledged decides after the restart. One that was not is sent again by the
 // person, as Slack shows an error. There is one decision and one payment, and no live button.
 func TestCrash_ClickIsKilledAtRandomMoments(t *testing.T) {

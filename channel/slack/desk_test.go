@@ -69,7 +69,13 @@ func openOffice(t testing.TB, change func(*slack.Config)) *office {
 // openOfficeWith is openOffice with changes of the executor's configuration.
 func openOfficeWith(t testing.TB, change func(*slack.Config), desks func(*office, *executor.DeskConfig)) *office {
 	t.Helper()
-	o := &office{workspace: openWorkspace(t, slackfake.Config{}, change), tb: t, links: make(map[string]string), known: make(map[string]bool), keys: memory.NewStore(nil)}
+	return openOfficeAt(t, nil, change, desks)
+}
+
+// openOfficeAt is openOfficeWith with a clock of the store; nil for that of the host.
+func openOfficeAt(t testing.TB, clock func() time.Time, change func(*slack.Config), desks func(*office, *executor.DeskConfig)) *office {
+	t.Helper()
+	o := &office{workspace: openWorkspace(t, slackfake.Config{}, change), tb: t, links: make(map[string]string), known: make(map[string]bool), keys: memory.NewStore(clock)}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -31,7 +31,9 @@ const maxWait = 2 * time.Second
 // limiter keeps calls below the rate limits, per method and for posts per channel.
 type limiter struct {
 	now func() time.Time
-	mu  sync.Mutex
+	// simulated says that now is not the clock of the host, so that no call waits for it
+	simulated bool
+	mu        sync.Mutex
 	// buckets have the tokens by method, and by method and channel
 	buckets map[string]*tokens
 }
@@ -40,10 +42,12 @@ type tokens struct {
 	left    float64
 	at      time.Time
 	blocked time.Time // by a response with Retry-After
+	// promised is the time of the last token that was promised to a call that does not wait
+	promised time.Time
 }
 
-func newLimiter(now func() time.Time) *limiter {
-	return &limiter{now: now, buckets: make(map[string]*tokens)}
+func newLimiter(now func() time.Time, simulated bool) *limiter {
+	return &limiter{now: now, simulated: simulated, buckets: make(map[string]*tokens)}
 }
 
 // wait waits until a method may be called for a channel.
@@ -53,8 +57,8 @@ func (l *limiter) wait(ctx context.Context, method, to string) error {
 		if pause <= 0 {
 			return nil
 		}
-		if pause > maxWait {
-			return &channel.Error{Code: "ratelimited", RetryAfter: pause}
+		if pause > maxWait || l.simulated {
+			return &channel.Error{Code: "ratelimited", RetryAfter: l.promise(method, to, pause)}
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -64,6 +68,29 @@ func (l *limiter) wait(ctx context.Context, method, to string) error {
 			return &channel.Error{Code: "ratelimited", RetryAfter: pause, Err: ctx.Err()}
 		}
 	}
+}
+
+// promise returns the time until the next token that was not promised to another call, so that
+// calls that come again come one after the other.
+func (l *limiter) promise(method, to string, pause time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	last := now.Add(pause)
+	for key, r := range map[string]rate{method: methodRates[method], method + " " + to: channelRate} {
+		b := l.buckets[key]
+		if b == nil || r.calls == 0 || key != method && to == "" {
+			continue
+		}
+		b.promised = b.promised.Add(time.Duration(float64(r.per) / r.calls))
+		if b.promised.Before(now.Add(pause)) {
+			b.promised = now.Add(pause)
+		}
+		if b.promised.After(last) {
+			last = b.promised
+		}
+	}
+	return last.Sub(now)
 }
 
 // take takes a token, or returns the time until there is one.

@@ -50,6 +50,18 @@ func (p *pager) pages() int {
 	return len(p.sent)
 }
 
+// of returns the pages of a request.
+func (p *pager) of(request string) (all []channel.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.sent {
+		if m.Card.Request == request && m.Kind == desk.NoticePage {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // openRoute opens an office whose executor delivers requests to the Slack channel, and pages after
 // a while.
 func openRoute(t *testing.T, pageAfter time.Duration) (*office, *pager) {

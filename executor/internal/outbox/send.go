@@ -28,11 +28,13 @@ var errNoChannel = &channel.Error{Code: "no_channel"}
 // send sends the current state of a request, and records what became of it. The error is that of
 // the channel or the store.
 func (o *Sender) send(d *claimed) (result sendResult, err error) {
+	called := false
 	defer func() {
 		if result == willRetry {
 			o.stats.NoteRetry(d.index.Channel, d.document.ID, time.Now().Add(2*max(backoff(d.index.Attempts), channel.RetryAfter(err))+claimLease))
 		} else {
 			o.stats.NoteSettled(d.index.Channel, d.document.ID, result == gaveUp)
+			o.endOutage(d, called && err == nil)
 		}
 	}()
 	if err := o.docs.DecodeBody(d.document, &d.body); err != nil {
@@ -75,6 +77,7 @@ func (o *Sender) send(d *claimed) (result sendResult, err error) {
 	if err == nil {
 		d.body.Ref = ref
 	}
+	called = true
 	o.stats.NoteDelivery(d.index.Channel, time.Since(began), err)
 	if err != nil {
 		return o.recordFailed(d, request, over, err)
@@ -152,9 +155,10 @@ func (o *Sender) recordFailed(d *claimed, request *docs.Request, over bool, fail
 		return willRetry, errors.Join(failure, o.recordAttempt(d, docs.DeliveryFailed, "stopped", d.storeNow()))
 	}
 	result, state := willRetry, docs.DeliveryFailed
-	next := d.storeNow().Add(max(backoff(d.index.Attempts), channel.RetryAfter(failure)))
+	pause := o.outages.pause(d.index.Channel, deliveryRef{d.document.Account, d.document.ID}, d.index.Attempts, failure)
+	next := d.storeNow().Add(pause)
 	// otherwise a notice that a channel never accepts would be tried without end
-	if channel.IsPermanent(failure) || over && d.index.Attempts >= maxAttemptsAfterEnd {
+	if channel.IsPermanent(failure) || over && d.index.Attempts >= maxAttemptsAfterEnd && d.endedFor(request) >= minAfterEnd {
 		result, state, next = gaveUp, docs.DeliveryDead, time.Time{}
 	}
 	code := desk.NoticeFailureCode(failure)

@@ -42,6 +42,7 @@ type Sender struct {
 	channels   map[string]channel.Channel // by kind
 	inbox      desk.Channels              // what people find without a channel
 	accepted   chan struct{}              // signals a new message of a person
+	outages    outages
 	// answeringNow counts the messages to runs that are being answered here, sendingNow those that
 	// are only sent elsewhere.
 	answeringNow, sendingNow atomic.Int64

@@ -1,0 +1,123 @@
+package slack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/channel/slack/slackfake"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/authn"
+)
+
+// storeClock is a clock that a test moves. Each poll of the executor reads it.
+type storeClock struct {
+	start time.Time
+	moved atomic.Int64 // nanoseconds
+	reads atomic.Int64
+}
+
+func (c *storeClock) now() time.Time {
+	c.reads.Add(1)
+	return c.start.Add(time.Duration(c.moved.Load()))
+}
+
+func (c *storeClock) passed() time.Duration { return time.Duration(c.moved.Load()) }
+
+// move moves the clock by a step, and waits until the executor has looked at it several times.
+func (c *storeClock) move(step time.Duration) {
+	seen := c.reads.Load()
+	c.moved.Add(int64(step))
+	for c.reads.Load() < seen+15 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Slack is down for an hour, by the clock of the store. The route pages at its step, each request
+// names the target that failed, and half a minute after the outage every copy shows the truth: what
+// was decided has no buttons, and what is open can be decided.
+func TestOutage_OneHourPagesAndEveryCopyIsReplacedAfterwards(t *testing.T) {
+	clock, p := &storeClock{start: time.Now()}, new(pager)
+	o := openOfficeAt(t, clock.now, nil, func(o *office, c *executor.DeskConfig) {
+		c.Channels = []channel.Channel{current{o}, p}
+		c.Routes = map[string]desk.Route{"default": {Name: "default", DeadlineFrom: desk.DeadlineFromCreated, Steps: []desk.Step{
+			{Notify: []string{"slack:" + o.ops}}, {At: desk.Duration(30 * time.Minute), Page: []string{"pager:oncall"}}, {At: desk.Duration(50 * time.Minute), Expire: "stale"},
+		}}}
+	})
+	refund := func(order string) string {
+		return o.create(api.CreateRequest{Kind: "approval", Data: json.RawMessage(`{"action":"refund","args":{"amount":120,"order":"` + order + `"}}`)})
+	}
+	// of returns the copies of a request
+	of := func(order string) (all []slackfake.Message) {
+		for _, m := range o.Messages(o.ops) {
+			if strings.Contains(string(m.Blocks), `\n`+order+`"`) {
+				all = append(all, m)
+			}
+		}
+		return all
+	}
+	live := func(order string) bool {
+		return slices.ContainsFunc(of(order), func(m slackfake.Message) bool { return slices.Contains(labels(t, m.Blocks), "Approve") })
+	}
+	decided, open := refund("decided"), refund("open")
+	until(t, "both are posted", func() bool { return live("decided") && live("open") })
+
+	o.SetDown(true)
+	unposted := refund("unposted")
+	if _, err := o.as("bob", authn.RoleApprover).Decide(t.Context(), decided, api.Decide{Answer: json.RawMessage(`{"verb":"reject","reason":"no"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	paged := time.Duration(0)
+	for clock.passed() < time.Hour {
+		if clock.move(20 * time.Second); paged == 0 && p.pages() > 0 {
+			paged = clock.passed()
+		}
+		if clock.passed() == 40*time.Minute { // the others are about to expire
+			for _, id := range []string{open, unposted} {
+				until(t, "the route of "+id+" has paged", func() bool { return len(p.of(id)) == 1 })
+				if got := fmt.Sprint(o.request(id).Activity.History); id == unposted && !strings.Contains(got, "could not reach slack:") {
+					t.Errorf("the request does not name the target that failed: %s", got)
+				}
+			}
+		}
+	}
+	if paged < 30*time.Minute || paged > 32*time.Minute {
+		t.Errorf("the route paged after %v", paged)
+	}
+	if len(p.of(decided)) > 0 {
+		t.Error("a decided request paged")
+	}
+	late := refund("late") // posted for the first time after the outage
+	if !live("decided") || len(of("unposted"))+len(of("late")) > 0 {
+		t.Fatal("Slack was not down")
+	}
+
+	o.SetDown(false)
+	for began := clock.passed(); live("decided") || live("open") || !live("late"); clock.move(time.Second) {
+		if clock.passed()-began > time.Minute {
+			t.Fatalf("a minute after the outage: decided %v, open %v, late %v", live("decided"), live("open"), live("late"))
+		}
+	}
+	for order, outcome := range map[string]string{"decided": "rejected by bob", "open": "expired"} {
+		if all := of(order); len(all) != 1 || !strings.Contains(string(all[0].Blocks), outcome) {
+			t.Errorf("%s has the copies %+v; want %q", order, all, outcome)
+		}
+	}
+	if all := of("unposted"); len(all) > 0 {
+		t.Errorf("a request that expired during the outage was posted: %+v", all)
+	}
+	m := of("late")[0]
+	if _, err := o.Click(t.Context(), o.alice, o.ops, m.TS, "approve"); err != nil {
+		t.Fatal(err)
+	}
+	o.process()
+	o.wantDecision(late, "approve", "ann")
+	until(t, "the last copy has no buttons", func() bool { return !live("late") })
+}

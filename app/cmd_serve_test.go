@@ -52,12 +52,17 @@ func settingsOf(t *testing.T, environ ...string) *config.Config {
 // startOf starts a server, which serves until the test ends.
 func startOf(t *testing.T, c *config.Config, graphs ...inproc.Graph) (*runningServer, *syncBuffer) {
 	t.Helper()
-	logged := new(syncBuffer)
 	press, err := sample.Press()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := start(t.Context(), &program{graphs: graphs, others: []provider.Provider{press}}, c, slog.New(slog.NewTextHandler(logged, nil)))
+	return startProgram(t, c, &program{graphs: graphs, others: []provider.Provider{press}})
+}
+
+func startProgram(t *testing.T, c *config.Config, p *program) (*runningServer, *syncBuffer) {
+	t.Helper()
+	logged := new(syncBuffer)
+	r, err := start(t.Context(), p, c, slog.New(slog.NewTextHandler(logged, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,22 @@
 package app
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 // talker is a client of the demo that holds a conversation.
@@ -53,4 +62,76 @@ func TestDemo_HasAnAssistantAndItsConversationSurvivesARestart(t *testing.T) {
 			c.Fatalf("%+v", r.Lines)
 		}
 	})
+}
+
+// Two replicas on one PostgreSQL: a message through either continues the same conversation, and the
+// same answer to both counts once. A question that nobody answers expires by itself.
+func TestServe_ConversationOnTwoReplicas(t *testing.T) {
+	url := pgtest.New(t)
+	g := graph.New[string]("soon")
+	g.Node("ask", func(ctx context.Context, _ string) (string, error) {
+		answer, err := dialog.Ask(ctx, dialog.Question{Kind: dialog.Clarification, Text: "Now?", ExpiresAfter: 3 * time.Second})
+		if answer.Expired {
+			return "Too late.", err
+		}
+		return "Answered: " + answer.Text, err
+	})
+	g.Edge(graph.Start, "ask")
+	g.Edge("ask", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon := inproc.Flow(flow, inproc.FlowConfig[string]{Content: func(s string) string { return s }})
+	var replicas []*talker
+	key := filepath.Join(t.TempDir(), "key")
+	if err := makeKey(key); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		p := &program{graphs: []inproc.Graph{soon}, dialog: &DialogConfig{Graph: "inproc:soon", Input: func(dialog.Start) (json.RawMessage, error) { return json.RawMessage(`""`), nil }}}
+		r, _ := startProgram(t, settingsOf(t, "FERMATA_STORE_URL="+url, "FERMATA_KEY_FILE="+key), p)
+		token, kept, err := authn.NewKey("acme", "ada", authn.RoleUser, time.Time{})
+		if err == nil {
+			err = addKey(t.Context(), r.store, kept)
+		}
+		c, err2 := client.New(r.url, token)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		replicas = append(replicas, &talker{t, c, "c1"})
+	}
+	one, two := replicas[0], replicas[1]
+	if _, err := one.CreateConversation(t.Context(), api.CreateConversation{ID: "c1"}); err != nil {
+		t.Fatal(err)
+	}
+	one.say("hello")
+	var answers sync.WaitGroup
+	for _, c := range replicas {
+		answers.Go(func() {
+			if _, err := c.SendMessage(t.Context(), c.id, api.SendMessage{ID: "m2", Text: "yes"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	answers.Wait()
+	r, err := two.Conversation(t.Context(), "c1")
+	if err != nil || len(r.Lines) != 4 || len(r.Runs) != 1 || r.Lines[3].Text != "Answered: yes" {
+		t.Fatalf("%+v, %v", r.Lines, err)
+	}
+	two.say("once more")
+	for r.Lines[len(r.Lines)-1].Text != "Too late." {
+		if err := sleep(t.Context(), 50*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		list, err := one.Conversations(t.Context()) // reading the conversation itself would expire it
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list.Items[0].Open == 0 {
+			if r, err = one.Conversation(t.Context(), "c1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -90,7 +90,7 @@ func TestChat_HandOverReachesTheInboxAndComesBack(t *testing.T) {
 	got := b.Get(path)
 	want(t, got, http.StatusOK, "A person answers this question for you", "/requests/int_")
 	request := regexp.MustCompile(`/requests/int_\w+`).FindString(got.Body)
-	want(t, ann.Get(request), http.StatusOK, "blue", "Which Anna do you mean?")
+	want(t, ann.Get(request), http.StatusOK, "needs a person to answer for its user", "user: blue", "Which Anna do you mean?")
 	ann.Follow(ann.Post(request+"/respond", "v/option", "anna-s"))
 	if _, err := s.Dialog.Sweep(t.Context()); err != nil {
 		t.Fatal(err)

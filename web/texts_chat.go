@@ -33,6 +33,15 @@ var chatTexts = translation{
 	"chat.readonly":     "This is the conversation of %s. You can read it.",
 	"chat.lost":         "The message was not sent. Check your connection, and send it again.",
 	"chat.back":         "All conversations",
-	"chat.try.mail":     "write to Anna about lunch",
-	"chat.try.meet":     "meet Tom on 2027-05-31",
+	// views/conversation-hand-over.html and views/dialog-question.html
+	"sentence.handover":   "needs a person to answer for its user",
+	"line.handover":       "For a user:",
+	"handover.transcript": "The conversation so far:",
+	"handover.how":        "Answer as the user meant it. Your answer goes to the conversation.",
+	"sentence.dialog":     "asks its user",
+	"line.dialog":         "Asked the user:",
+	"dialog.how":          "The user answers this in the conversation. Answer here only if the user cannot.",
+
+	"chat.try.mail": "write to Anna about lunch",
+	"chat.try.meet": "meet Tom on 2027-05-31",
 }

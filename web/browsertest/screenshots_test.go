@@ -39,6 +39,7 @@ func TestScreenshots(t *testing.T) {
 	for _, r := range list.Items {
 		open[r.StateKey] = r
 	}
+	talk(t, c)
 	tab, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	defer cancel()
 	if err := chromedp.Do(tab, chromedp.Navigate(signIn)); err != nil { // the link works once
@@ -76,8 +77,32 @@ func TestScreenshots(t *testing.T) {
 		{"admin", "/admin", desk, false},
 		{"deliveries", "/deliveries", desk, false},
 		{"docs", "/docs", desk, false},
+		{"chat", "/chat/mail", desk, false},
+		{"chat-dark", "/chat/meeting", desk, true},
+		{"chat-phone", "/chat/mail", phone, false},
 	} {
 		takeScreenshot(t, tab, url+shot.path, filepath.Join(dir, shot.name+".png"), shot.window, shot.dark)
+	}
+}
+
+// talk has two conversations with the assistant of the demo.
+func talk(t *testing.T, c *client.Client) {
+	t.Helper()
+	for _, talk := range []struct {
+		id    string
+		lines []string
+	}{
+		{"meeting", []string{"meet Anna", "the one from sales"}},
+		{"mail", []string{"write to Anna about the contract", "why?", "legal", "write to Tom about the invoice"}},
+	} {
+		if _, err := c.CreateConversation(t.Context(), api.CreateConversation{ID: talk.id}); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range talk.lines {
+			if _, err := c.SendMessage(t.Context(), talk.id, api.SendMessage{Text: line}); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func TestDemo_HasAnAssistantAndItsConversationSurvivesARestart(t *testing.T) {
 }
 
 // Two replicas on one PostgreSQL: a message through either continues the same conversation, and the
-// same answer to both counts once. A question that nobody answers expires by itself.
+// same answer to both counts once. A question without an answer expires by itself.
 func TestServe_ConversationOnTwoReplicas(t *testing.T) {
 	url := pgtest.New(t)
 	g := graph.New[string]("soon")

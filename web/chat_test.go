@@ -17,14 +17,19 @@ import (
 // openChat starts a server with the assistant of the example.
 func openChat(t *testing.T) *webtest.Server {
 	t.Helper()
+	return open(t, func(c *webtest.Config) {
+		withAssistant(t, c)
+		c.Site = func(api http.Handler) (http.Handler, error) { return web.New(web.Config{API: api, Chat: true}) }
+	})
+}
+
+func withAssistant(t *testing.T, c *webtest.Config) {
+	t.Helper()
 	assistant, err := office.New(t.TempDir(), office.Script())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return open(t, func(c *webtest.Config) {
-		c.Graphs, c.Assistant = append(c.Graphs, inproc.Agent(agent.RunnerConfig{Agent: assistant})), "inproc:assistant"
-		c.Site = func(api http.Handler) (http.Handler, error) { return web.New(web.Config{API: api, Chat: true}) }
-	})
+	c.Graphs, c.Assistant = append(c.Graphs, inproc.Agent(agent.RunnerConfig{Agent: assistant})), "inproc:assistant"
 }
 
 var conversationPath = regexp.MustCompile(`/chat/[\w.-]+`)

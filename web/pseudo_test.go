@@ -111,9 +111,10 @@ func TestTexts_PagesShowOnlyTranslatedTextsAndData(t *testing.T) {
 	api := new(recorder)
 	s := open(t, withPolicy(t), func(c *webtest.Config) {
 		c.Graphs = append(c.Graphs, refundGraph(t, func(refund) {}))
+		withAssistant(t, c)
 		c.Site = func(handler http.Handler) (http.Handler, error) {
 			api.Handler = handler
-			return web.NewTranslated(web.Config{API: api, Tour: true, Now: func() time.Time { return time.Now().Add(-24 * time.Hour) }}, pseudo)
+			return web.NewTranslated(web.Config{API: api, Tour: true, Chat: true, Now: func() time.Time { return time.Now().Add(-24 * time.Hour) }}, pseudo)
 		}
 	})
 	b := s.SignIn("ann")
@@ -124,7 +125,12 @@ func TestTexts_PagesShowOnlyTranslatedTextsAndData(t *testing.T) {
 	choice := ask(t, s, "inproc:restore-backup", "restore-1", `{"service":"shop"}`)
 	form := ask(t, s, "inproc:register-supplier", "supplier-1", `{"name":"Blum"}`)
 	want(t, b.Follow(b.Post("/requests/"+other+"/reject", hidden(b.Get("/requests/"+other+"/reject"), "code", "wrong_amount", "text", "too much")...)), http.StatusOK)
+	talk, several, handed := begin(t, b, "write to Anna about lunch"), begin(t, b, "write to Anna"), begin(t, b, "write to Anna about tea")
+	for range 6 {
+		b.Post(handed, "text", "blue")
+	}
 	paths := []string{
+		"/chat", talk, several, handed, regexp.MustCompile(`/requests/int_\w+`).FindString(b.Get(handed).Body),
 		"/inbox", "/inbox?tab=done", "/inbox?tab=snoozed", "/inbox?id=" + approval, "/inbox?q=tool:refund", "/inbox?q=nothing", "/inbox/views", "/batch?like=" + approval,
 		"/requests/" + approval, "/requests/" + other, "/requests/" + review, "/requests/" + hold, "/requests/" + choice, "/requests/" + form, "/requests/unknown",
 		"/runs", "/runs?status=failed", "/runs/article-tea", "/runs/refund-18", "/graphs", "/graphs/inproc:content-review", "/policies", "/routes", "/grants", "/audit", "/audit?findings=1",

@@ -4,7 +4,7 @@ package web
 var chatTexts = translation{
 	"nav.chat":          "Chat",
 	"chat.title":        "Chat",
-	"chat.list":         "Your conversations",
+	"chat.list":         "Conversations",
 	"chat.new":          "New conversation",
 	"chat.untitled":     "Without a message",
 	"chat.open.one":     "%d open question",

@@ -89,7 +89,12 @@ class ChatElement extends HTMLElement {
     if (added || asked) this.scroll();
   }
 
-  scroll() { this.querySelector(".composer")?.scrollIntoView({ block: "end" }); }
+  /** Shows the end: in the pane, or on a phone on the page. */
+  scroll() {
+    const pane = this.querySelector(".talk");
+    pane.scrollTop = pane.scrollHeight;
+    scrollTo(0, document.documentElement.scrollHeight);
+  }
 
   /** Sends a form. Messages are sent one after the other; the field is free for the next one. */
   handleEvent(e) {

@@ -164,7 +164,7 @@ func (s *Site) newActionForm(v *visit) (*actionForm, action, error) {
 func (f *actionForm) build() {
 	switch {
 	case f.Act == "respond":
-		f.root = schemaform.New(f.AnswerSchema, nil)
+		f.root = schemaform.New(f.answerFormSchema(), nil)
 	case f.Act == "edit" && f.Approval != nil:
 		f.root = schemaform.New(f.Approval.ArgsSchema, f.currentArgs())
 	case f.Act == "edit":

@@ -69,6 +69,7 @@ func (s *Site) funcs() template.FuncMap {
 		"text":       textAt,
 		"list":       listAt,
 		"first":      firstText,
+		"choices":    choicesOf,
 		"phrase":     s.phrase,
 		"headline":   s.headline,
 		// the lists of forms

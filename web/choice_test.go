@@ -1,0 +1,22 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A choice shows its options, and the form of its answer offers them.
+func TestChoice_OffersTheOptionsOfTheQuestion(t *testing.T) {
+	s := open(t)
+	id := ask(t, s, "inproc:restore-backup", "restore-1", `{"service":"orders"}`)
+	b := s.SignIn("ann")
+	want(t, b.Get("/requests/"+id), http.StatusOK, "Which backup of orders should be restored?", "Last night, 02:00", "complete, loses six hours of orders", "07:45")
+	form := b.Get("/requests/" + id + "/respond")
+	want(t, form, http.StatusOK, `<input type="radio" name="s/choice" value="1"`, "This morning, 07:45 – taken during the incident, not verified")
+	want(t, b.Post("/requests/"+id+"/respond", hidden(form, "op", "send")...), http.StatusUnprocessableEntity)
+	want(t, b.Follow(b.Post("/requests/"+id+"/respond", hidden(form, "s/choice", "1", "op", "send")...)), http.StatusOK, "Answered by ann")
+	if got := b.Get("/api/v1/requests/" + id).Body; !strings.Contains(got, `"choice":"07:45"`) {
+		t.Errorf("%s", got)
+	}
+}

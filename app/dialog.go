@@ -26,6 +26,9 @@ type DialogConfig struct {
 	Machine dialog.Machine
 	// Model judges replies that exact rules do not understand; nil for none.
 	Model dialog.Model
+	// Retention is how long a conversation is kept after the last message of its user; 0 means
+	// until its account is erased.
+	Retention time.Duration
 	// Language is that of conversations that name none; "" is English.
 	Language dialog.Language
 }
@@ -59,7 +62,7 @@ func (r *runningServer) openDialog(config *DialogConfig, sealer encrypted.Sealer
 	if err != nil {
 		return nil, err
 	}
-	return dialog.New(dialog.Config{Store: encrypted.New(r.store, sealer), Runs: connected, Machine: config.Machine, Model: config.Model, Language: config.Language})
+	return dialog.New(dialog.Config{Store: encrypted.New(r.store, sealer), Runs: connected, Machine: config.Machine, Model: config.Model, Language: config.Language, Retention: config.Retention})
 }
 
 // sweepEvery is how often conversations are looked for that a process left behind, or that have an

@@ -151,14 +151,14 @@ func (d *chatData) show(v *visit, record dialog.Record) {
 		}
 	}
 	var key []string
-	for _, line := range record.Lines {
+	for i, line := range record.Lines {
 		if line.Prompt == nil || newest[line.Prompt.Question] != line.N {
 			aside := false
 			if line.Prompt != nil {
 				a := record.Find(line.Prompt.Question)
 				aside = a != nil && a.Question.Relevance == dialog.NonBlocking
 			}
-			line.Text = labelOf(v, record.Lines[:line.N-1], line)
+			line.Text = labelOf(v, record.Lines[:i], line)
 			d.Bubbles = append(d.Bubbles, bubble{line, aside})
 			continue
 		}

@@ -40,7 +40,7 @@ var chatTexts = translation{
 	"handover.how":        "Answer as the user meant it. Your answer goes to the conversation.",
 	"sentence.dialog":     "asks its user",
 	"line.dialog":         "Asked the user:",
-	"dialog.how":          "The user answers this in the conversation. Answer here only if the user cannot.",
+	"dialog.how":          "The user answers this in the conversation.",
 
 	"chat.try.mail": "write to Anna about lunch",
 	"chat.try.meet": "meet Tom on 2027-05-31",

@@ -67,7 +67,7 @@ func main() {
 
 // serve runs the demo server with the assistant.
 func serve(data, modelName string) int {
-	model, err := chooseModel(modelName)
+	model, judge, err := chooseModels(modelName)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "assistant:", err)
 		return 1
@@ -78,19 +78,13 @@ func serve(data, modelName string) int {
 		return 1
 	}
 	os.Args = []string{os.Args[0], "demo", "--data", data}
-	return app.Main(app.Graphs(inproc.Agent(agent.RunnerConfig{Agent: assistant})), app.Dialog(app.DialogConfig{Graph: "inproc:assistant", Machine: dialog.Machine{HandOver: true}}))
+	return app.Main(app.Graphs(inproc.Agent(agent.RunnerConfig{Agent: assistant})), app.Dialog(app.DialogConfig{Graph: "inproc:assistant", Model: judge, Machine: dialog.Machine{HandOver: true}}))
 }
 
 func run(ctx context.Context, data, modelName string, chat Chat) error {
-	model, err := chooseModel(modelName)
+	model, judge, err := chooseModels(modelName)
 	if err != nil {
 		return err
-	}
-	var judge dialog.Model // of replies; the scripted model knows nothing of them
-	if modelName != "" {
-		if judge, err = classifier.New(classifier.Config{Model: model}); err != nil {
-			return err
-		}
 	}
 	desk, err := Open(data, model, judge)
 	if err != nil {
@@ -258,6 +252,16 @@ func printable(r rune) rune {
 		return ' '
 	}
 	return r
+}
+
+// chooseModels returns the model of the agent and the one that judges replies. The scripted model
+// knows nothing of replies.
+func chooseModels(name string) (model agent.Model, judge dialog.Model, err error) {
+	if model, err = chooseModel(name); err != nil || name == "" {
+		return model, nil, err
+	}
+	judge, err = classifier.New(classifier.Config{Model: model})
+	return model, judge, err
 }
 
 func chooseModel(name string) (agent.Model, error) {

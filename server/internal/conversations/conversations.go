@@ -67,7 +67,7 @@ func (h *Handlers) Register(to huma.API) {
 	send := endpoint.New("send-message", http.MethodPost, path+"/{id}/messages", "Send a message of the user", authn.RoleUser)
 	send.MaxBodyBytes = maxBody
 	send.Description = "Sends a text, a button (question and choice), a form (question and fields), telephone keys (question and digits) or several answers at once (replies). " +
-		"The response is the conversation afterwards. If working is true, a run takes longer and more lines follow: read or follow the conversation. " +
+		"The response is the newest part of the conversation afterwards: earlier is the number of lines before it. If working is true, a run takes longer and more lines follow: read or follow the conversation. " +
 		"A message with an id is idempotent. After a lost connection send it again.\n\n" +
 		"With Accept: text/event-stream the response is a stream as of follow-conversation. It begins with the message, and ends when the assistant has answered or asks something."
 	send.Responses = h.sendResponses(to)

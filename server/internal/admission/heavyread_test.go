@@ -8,61 +8,27 @@ import (
 	"time"
 )
 
-// Occasional reads are admitted at once. An account that reads continuously gets a quarter of the
-// time, and others are admitted in between.
-func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
+// Each account has one read at a time. The number of accounts is limited, and the next one waits.
+func TestHeavyReadLimiter_OneReadPerAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns HeavyReadLimiter
-		take := func(account string, took time.Duration) (waited time.Duration) {
-			t.Helper()
-			came := time.Now()
-			done, retryAfter := turns.Acquire(t.Context(), account)
-			if done == nil {
-				t.Fatalf("%s gets no permit, and should retry after %s", account, retryAfter)
+		var done []func()
+		for n := range MaxHeavyReads() {
+			release, _ := turns.Acquire(t.Context(), fmt.Sprint("account-", n))
+			if release == nil {
+				t.Fatalf("account %d gets no permit", n)
 			}
-			waited = time.Since(came)
-			time.Sleep(took)
-			done()
-			return waited
+			done = append(done, release)
 		}
-		refused := func(account string, want time.Duration) {
-			t.Helper()
-			if done, retryAfter := turns.Acquire(t.Context(), account); done != nil || retryAfter != want {
-				t.Fatalf("it was not paused; retry after %s", retryAfter)
-			}
-			time.Sleep(want)
-		}
-		for range 10 { // one report after another
-			if waited := take("acme", time.Second); waited != 0 {
-				t.Fatalf("it waited for %s", waited)
+		for _, account := range []string{"account-0", "another"} {
+			if release, retryAfter := turns.Acquire(t.Context(), account); release != nil || retryAfter <= 0 {
+				t.Errorf("%s gets a permit", account)
 			}
 		}
-		began, turned := time.Now(), time.Duration(0)
-		for time.Since(began) < time.Hour { // and continues
-			done, retryAfter := turns.Acquire(t.Context(), "acme")
-			if done == nil {
-				time.Sleep(retryAfter)
-				continue
-			}
-			time.Sleep(time.Second)
-			turned += time.Second
-			done()
-			if waited := take("other", 0); waited != 0 {
-				t.Fatalf("another waited for %s", waited)
-			}
+		for _, release := range done {
+			release()
 		}
-		if turned < 15*time.Minute || turned > 15*time.Minute+10*time.Second {
-			t.Errorf("it had %s of an hour", turned)
-		}
-		time.Sleep(time.Hour)
-		take("acme", 20*time.Second)
-		refused("acme", 28*time.Second) // it waited for two
-		take("acme", time.Hour)
-		refused("acme", heavyReadMaxPause-heavyReadWait)
-		take("acme", 0)
-		time.Sleep(heavyReadMaxDebt)
-		take("acme", 0)
-		if len(turns.busy)+len(turns.queue) != 0 || len(turns.debts) > 1 {
+		if len(turns.busy)+len(turns.queue) != 0 {
 			t.Errorf("an account is remembered: %+v", &turns)
 		}
 	})

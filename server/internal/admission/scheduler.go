@@ -62,9 +62,8 @@ const (
 	normalAfter = 500 * time.Millisecond
 	// trialAfter is how long an account is overloaded before it is treated as normal on trial. An
 	// overloaded account has so few permits that some of its requests never get one, even after a
-	// short burst. Each failed trial doubles the time until the next, up to maxTrials times.
-	trialAfter = 5 * time.Second
-	maxTrials  = 4
+	// short burst.
+	trialAfter = 30 * time.Second
 	// normalWait and overloadedWait are how long a request waits in the queue.
 	normalWait     = 250 * time.Millisecond
 	overloadedWait = 10 * time.Millisecond
@@ -100,14 +99,8 @@ func (g *FairScheduler) tryAcquire(account string, now time.Time) (c *accountQue
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c = g.accountOf(account, now)
-	switch {
-	case !c.overloaded:
-	case now.Sub(c.lastShortage) >= normalAfter:
+	if c.overloaded && (now.Sub(c.lastShortage) >= normalAfter || now.Sub(c.overloadedSince) >= trialAfter) {
 		g.markNormal(c)
-		c.trials = 0
-	case now.Sub(c.overloadedSince) >= c.trialInterval():
-		g.markNormal(c)
-		c.trials = min(c.trials+1, maxTrials)
 	}
 	g.admitQueued(now) // permits may have become free over time, and queued requests come first
 	if g.mayAdmit(c, now) {

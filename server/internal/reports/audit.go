@@ -22,7 +22,7 @@ func (h *Handlers) registerAudit(to huma.API) {
 	signed.Description = "Keep them outside the server: the log must extend each of them. fermata audit verify --kept compares a log with kept checkpoints."
 	huma.Register(to, signed, h.checkpoints)
 	findings := endpoint.New("audit-findings", http.MethodGet, api.Prefix+"/audit/findings", "Reconcile the audit log, the runs and the effects", authn.RoleAuditor)
-	findings.Description = "The result is computed on request from the log and all runs of the account, which can take a while. One such call per account runs at a time. After a long one, the next call may be rejected for up to a minute (503, Retry-After)."
+	findings.Description = "The result is computed on request from the log and all runs of the account, which can take a while. One such call per account runs at a time. Others wait up to two seconds and are then rejected (503, Retry-After)."
 	huma.Register(to, findings, h.findings)
 	export := endpoint.New("read-audit", http.MethodGet, api.Prefix+"/audit", "Export the audit log of the account as stored, one record per line", authn.RoleAuditor)
 	export.Responses = map[string]*huma.Response{"200": {

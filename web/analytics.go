@@ -129,7 +129,7 @@ type csvFile struct {
 
 func (f csvFile) write(_ *Site, v *visit) error {
 	h := v.w.Header()
-	setPageHeaders(h)
+	setPageHeaders(h, "")
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="`+f.Name+`"`)
 	v.w.WriteHeader(http.StatusOK)

@@ -33,3 +33,6 @@ func (s *Site) StaticPath(name string) string {
 
 // Policy is the content security policy.
 var Policy = strings.TrimSpace(contentPolicy)
+
+// BrowserName names a browser by its User-Agent.
+func BrowserName(agent string) string { return browserName(agent) }

@@ -11,6 +11,7 @@ import (
 // meData is the data of the profile page.
 type meData struct {
 	Notifications *notificationsData // nil for roles without notifications
+	Push          *pushData          // nil if the server does not notify browsers
 
 	api.Me
 	Passkeys *passkeysData     // nil: the person signs in otherwise
@@ -25,6 +26,9 @@ func (s *Site) me(v *visit) (response, error) {
 	if data.Notifications, err = notificationsOf(v); err != nil {
 		return nil, err
 	}
+	if data.Push, err = pushOf(v); err != nil {
+		return nil, err
+	}
 	if data.Passkeys, err = passkeysOf(v); err != nil {
 		return nil, err
 	}
@@ -36,5 +40,9 @@ func (s *Site) me(v *visit) (response, error) {
 	if data.Sessions, err = credentialsOf(v, "sessions", client.MySessions, "/me/sessions"); err != nil && problemOf(err).Status != http.StatusNotFound {
 		return nil, err
 	}
-	return page{Name: "me", Title: v.t("me.title"), Data: data}, nil
+	p := page{Name: "me", Title: v.t("me.title"), Data: data}
+	if data.Push != nil {
+		p.Scripts, p.TrustedTypes = []string{"push.js"}, workerTypes
+	}
+	return p, nil
 }

@@ -77,6 +77,8 @@ var routes = []route{
 	{"POST /me/passkeys/{id}/rename", (*Site).renamePasskey},
 	{"POST /me/passkeys/{id}/remove", (*Site).removePasskey},
 	{"POST /me/unlink", (*Site).unlink},
+	{"POST /me/browsers", (*Site).addBrowser},
+	{"POST /me/browsers/{id}/remove", (*Site).removeBrowser},
 	{"GET /link/{token}", (*Site).showLink},
 	{"POST /link/{token}", (*Site).useLink},
 
@@ -104,6 +106,7 @@ func (s *Site) addRoutes() {
 	}
 	s.mux.Handle("GET "+s.assets.prefix, s.assets)
 	s.mux.HandleFunc("GET /manifest.webmanifest", s.manifest)
+	s.mux.HandleFunc("GET "+workerPath, s.pushWorker)
 	s.mux.HandleFunc("/", s.serveAPI)
 }
 

@@ -32,7 +32,7 @@ func (t translation) count(key string, n int, args ...any) string {
 
 // english has all texts of the pages. Keys begin with the name of the page. Pages with many texts
 // have a table of their own.
-var english = merged(coreTexts, inboxTexts, requestTexts, tourTexts, notificationTexts, accountTexts, channelTexts, chatTexts)
+var english = merged(coreTexts, inboxTexts, requestTexts, tourTexts, notificationTexts, accountTexts, channelTexts, chatTexts, pushTexts)
 
 func merged(tables ...translation) translation {
 	all := make(translation)

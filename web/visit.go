@@ -65,7 +65,9 @@ type page struct {
 	Status int
 	// Scripts are modules in static/ that the page needs in addition to app.js.
 	Scripts []string
-	Data    any
+	// TrustedTypes is the Trusted Types policy that the page's scripts may create; "" for none.
+	TrustedTypes string
+	Data         any
 }
 
 // shell is the data of a page's templates.
@@ -112,7 +114,7 @@ func (p page) write(s *Site, v *visit) error {
 		p.Status = http.StatusOK
 	}
 	data := shell{page: p, visit: v, Nav: s.navigation(v, p.Nav), Notes: v.takeNotes()}
-	return s.render(v.w, p.Status, s.templates[p.Name], "shell", data)
+	return s.render(v.w, p.Status, p.TrustedTypes, s.templates[p.Name], "shell", data)
 }
 
 // fragment is a part of a page, for live updates: a template of the page's file.
@@ -122,28 +124,33 @@ type fragment struct {
 }
 
 func (f fragment) write(s *Site, v *visit) error {
-	return s.render(v.w, http.StatusOK, s.templates[f.Name], f.Part, shell{page: page{Name: f.Name, Data: f.Data}, visit: v})
+	return s.render(v.w, http.StatusOK, "", s.templates[f.Name], f.Part, shell{page: page{Name: f.Name, Data: f.Data}, visit: v})
 }
 
 // render writes the result of a template, or nothing if it fails.
-func (s *Site) render(w http.ResponseWriter, status int, t *template.Template, name string, data any) error {
+func (s *Site) render(w http.ResponseWriter, status int, trustedTypes string, t *template.Template, name string, data any) error {
 	var text bytes.Buffer
 	if err := t.ExecuteTemplate(&text, name, data); err != nil {
 		return err
 	}
-	setPageHeaders(w.Header())
+	setPageHeaders(w.Header(), trustedTypes)
 	w.WriteHeader(status)
 	_, _ = w.Write(text.Bytes()) // a disconnected client does not read it
 	return nil
 }
 
-// contentPolicy is the content security policy of all pages.
+// contentPolicy is the content security policy of all pages. On pages with a Trusted Types policy
+// it ends with its name.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; manifest-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-func setPageHeaders(h http.Header) {
+func setPageHeaders(h http.Header, trustedTypes string) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", contentPolicy)
+	policy := contentPolicy
+	if trustedTypes != "" {
+		policy = strings.TrimSuffix(policy, "'none'") + trustedTypes
+	}
+	h.Set("Content-Security-Policy", policy)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")

@@ -118,7 +118,7 @@ var layers = []layer{
 
 	{"app/sample", may(".", "graph", "provider", "provider/inproc"), "demo graphs, written like user code, and a provider that fails"},
 	{"app/config", may("internal/..."), "settings are read and validated without the packages they configure"},
-	{"web/internal/webtest", may(".", "api", "dialog", "dialog/runs", "store", "store/encrypted", "store/memory", "executor", "provider", "provider/...", "server", "server/authn", "internal/..."), "runs a server with the pages in tests"},
+	{"web/internal/webtest", may(".", "api", "channel/webpush", "dialog", "dialog/runs", "store", "store/encrypted", "store/memory", "executor", "provider", "provider/...", "server", "server/authn", "internal/..."), "runs a server with the pages in tests"},
 	{"app/tui", may(".", "drawing", "api", "client", "internal/..."), "the terminal inbox is an API client"},
 	{"app", may(anyPackage), "the program with all commands, importable so that users can add their own graphs"},
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/channel/webpush"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/dialog/runs"
 	"github.com/fermata-go/fermata/executor"
@@ -37,6 +38,8 @@ type Config struct {
 	// Graphs can be started; requests of external agents always can.
 	Graphs []inproc.Graph
 	Desk   executor.DeskConfig
+	// WebPush notifies browsers; it is also among the channels of Desk.
+	WebPush *webpush.Channel
 	// Assistant is the graph that conversations start; "" for no conversations. Unclear replies are
 	// handed over to people.
 	Assistant string
@@ -94,7 +97,7 @@ func (s *Server) start(address string) {
 	s.must(err)
 	s.Dialog = s.openDialog(sealer)
 	s.API, err = server.New(server.Config{
-		Executor: s.Executor, Dialog: s.Dialog, Auth: authn.Keys(s.runs), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: log,
+		Executor: s.Executor, Dialog: s.Dialog, WebPush: s.config.WebPush, Auth: authn.Keys(s.runs), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: log,
 		SignIn: &authn.SignIn{Credentials: s.runs, Sealer: sealer}, Settings: []api.Setting{{Key: "listen.addr", Value: `":8080"`}, {Key: "store.url", Value: "(secret)", From: "FERMATA_STORE_URL"}},
 	})
 	s.must(err)

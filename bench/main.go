@@ -91,7 +91,7 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 	if err := c.measure(ctx, r, progress); err != nil {
 		return err
 	}
-	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Hold.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeRecovery(r.Recovery, c.quick), judgeHistory(r.History, c.quick), judgeInbox(r.Inbox, c.quick))
+	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Hold.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeRecovery(r.Recovery, c.quick), judgeHistory(r.History, c.quick), judgeInbox(r.Inbox, c.quick), judgeTalk(r.Talk, c.quick))
 	if c.json {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
@@ -103,9 +103,9 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 // measure measures the selected scenarios: the engines, waiting runs, the server, and parked runs.
 func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
 	engines := plan{rounds: c.rounds, duration: stretch}
-	hold, web, park, recovery, inbox := holdFull, webFull, parkedFull, recoveryFull, inboxFull
+	hold, web, park, recovery, inbox, talking := holdFull, webFull, parkedFull, recoveryFull, inboxFull, talkFull
 	if c.quick {
-		engines, hold, web, park, recovery, inbox, r.Rounds = plan{rounds: 1}, holdQuick, webQuick, parkedQuick, recoveryQuick, inboxQuick, 1
+		engines, hold, web, park, recovery, inbox, talking, r.Rounds = plan{rounds: 1}, holdQuick, webQuick, parkedQuick, recoveryQuick, inboxQuick, talkQuick, 1
 	}
 	chosen := matching(c.scenario, scenarios(), func(s scenario) string { return s.name })
 	holding := matching(c.scenario, holdScenarios(), holdScenario.name)
@@ -120,8 +120,9 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 		reporting = matching(c.scenario, []string{onSQLite, onPostgres}, historyName)
 	}
 	reading := matching(c.scenario, []string{onSQLite, onPostgres}, inboxName)
+	conversing := matching(c.scenario, []string{onSQLite, onPostgres}, talkName)
 	breaking := c.scenario.MatchString(recoveryName)
-	if !breaking && len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.noisy)+len(parking)+len(reporting)+len(reading) == 0 {
+	if !breaking && len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.noisy)+len(parking)+len(reporting)+len(reading)+len(conversing) == 0 {
 		return fmt.Errorf("no scenario matches %s, or it is parked/… or history/… and needs -parked or -decided", c.scenario)
 	}
 	for i := range chosen {
@@ -163,6 +164,10 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 		return err
 	}
 	r.Inbox, err = measureOnEach(reading, inboxName, func(on string) (inboxReads, error) { return inbox.measure(ctx, on, progress) })
+	if err != nil {
+		return err
+	}
+	r.Talk, err = measureOnEach(conversing, talkName, func(on string) (talkResult, error) { return talking.measure(ctx, on, progress) })
 	return err
 }
 

@@ -44,6 +44,9 @@ func TestQuick_EveryScenarioIsCorrectOnBothSides(t *testing.T) {
 			t.Errorf("%s: %+v", noisyName(n.Database), n)
 		}
 	}
+	if len(r.Talk) != 2 {
+		t.Errorf("%d databases with conversations, want 2", len(r.Talk))
+	}
 	if len(r.Recovery) != 1 || r.Recovery[0].TakenOver == 0 || r.Recovery[0].Restarted == 0 || r.Recovery[0].Reconnected == 0 {
 		t.Errorf("recovery: %+v", r.Recovery)
 	}

@@ -24,6 +24,7 @@ type report struct {
 	Recovery []recoveryResult `json:"again,omitempty"`
 	History  []historyResult  `json:"history,omitempty"`
 	Inbox    []inboxReads     `json:"inbox,omitempty"`
+	Talk     []talkResult     `json:"dialog,omitempty"`
 	Goals    []verdict        `json:"goals"`
 }
 
@@ -96,6 +97,7 @@ func (r *report) markdown(w io.Writer) error {
 	r.recovery(out)
 	r.history(out)
 	r.inbox(out)
+	r.talk(out)
 	r.goals(out)
 	_, err := io.WriteString(w, out.String())
 	return err

@@ -38,6 +38,7 @@ type inboxReads struct {
 	Database string     `json:"database"`
 	Requests int        `json:"requests"`
 	Rows     []inboxRow `json:"rows"`
+	Shown    inboxShown `json:"shown"`
 }
 
 // inboxRow compares one read: the minimum of the times of its repeats.
@@ -85,31 +86,40 @@ func (p inboxPlan) measure(ctx context.Context, name string, progress io.Writer)
 			return r, err
 		}
 	}
-	r.Rows, err = p.compare(ctx, side)
+	site, key, err := openSite(ctx, side)
+	if err != nil {
+		return r, err
+	}
+	if r.Rows, err = p.compare(ctx, side, site); err != nil {
+		return r, err
+	}
+	r.Shown, err = p.measureShown(ctx, site, key)
 	return r, err
 }
 
-// compare reads a list, a search and a request.
-func (p inboxPlan) compare(ctx context.Context, side *executorSide) (rows []inboxRow, err error) {
+// openSite returns the pages in front of the API, and an API key of the person who uses them.
+func openSite(ctx context.Context, side *executorSide) (site http.Handler, key string, err error) {
 	s := &benchServer{executorSide: side}
 	keys, err := s.keys(ctx, benchAccount, 1)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	api, err := server.New(server.Config{
 		Executor: side.executor, Auth: authn.Keys(side.store), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Limits: server.Limits{Rate: unlimited, Burst: unlimited},
 	})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	handler, err := web.New(web.Config{API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	site, err = web.New(web.Config{API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Authorization", "Bearer "+keys[0])
 		api.ServeHTTP(w, r)
 	})})
-	if err != nil {
-		return nil, err
-	}
+	return site, keys[0], err
+}
+
+// compare reads a list, a search and a request.
+func (p inboxPlan) compare(ctx context.Context, side *executorSide, handler http.Handler) (rows []inboxRow, err error) {
 	open := store.InboxFilter{State: store.InterruptPending, Limit: inboxListPage}
 	first, err := side.store.InboxItems(ctx, benchAccount, open)
 	if err != nil || len(first) == 0 {
@@ -155,6 +165,11 @@ func (p inboxPlan) compare(ctx context.Context, side *executorSide) (rows []inbo
 				row.Bare = bare
 			}
 		}
+		if c.path == "/inbox" {
+			if row.Bytes, err = firstLoad(ctx, handler, c.path); err != nil {
+				return nil, err
+			}
+		}
 		rows = append(rows, row)
 	}
 	return rows, nil
@@ -189,7 +204,7 @@ func judgeInbox(found []inboxReads, quick bool) (verdicts []verdict) {
 		for _, row := range r.Rows {
 			if strings.HasPrefix(row.Operation, "first load") { // it makes several reads
 				verdicts = append(verdicts, verdict{
-					Goal:   fmt.Sprintf("%s: the page has at most 100 KiB before compression", r.Name),
+					Goal:   fmt.Sprintf("%s: the first load has at most 100 KiB over the wire", r.Name),
 					Judged: true, Met: row.Bytes <= 100*kib, Measured: fmt.Sprintf("%.1f KiB", float64(row.Bytes)/kib),
 				})
 				continue
@@ -199,6 +214,10 @@ func judgeInbox(found []inboxReads, quick bool) (verdicts []verdict) {
 				Judged: row.Bare > 0, Met: row.ratio() <= maxInboxRatio, Measured: times(row.ratio(), row.Bare > 0),
 			})
 		}
+		verdicts = append(verdicts, verdict{
+			Goal:   fmt.Sprintf("%s: 99 %% of decisions show in the list of another person within a second", r.Name),
+			Judged: r.Shown.Decisions > 0, Met: r.Shown.P99+scriptDelay <= maxShown, Measured: millis(float64(r.Shown.P99+scriptDelay)) + " ms",
+		})
 	}
 	return verdicts
 }
@@ -213,5 +232,9 @@ func (r *report) inbox(out *strings.Builder) {
 			fmt.Fprintf(out, "| `%s` %s | %s | %s | %s ms | %s ms | %s | %s |\n", i.Name, i.Database, grouped(i.Requests), row.Operation,
 				millis(float64(row.Ours)), millis(float64(row.Bare)), times(row.ratio(), row.Bare > 0), grouped(row.Bytes))
 		}
+	}
+	out.WriteString("\n| inbox | decisions | shown to another person after, p50 / p99 |\n|---|--:|--:|\n")
+	for _, i := range r.Inbox {
+		fmt.Fprintf(out, "| `%s` | %s | %s / %s ms |\n", i.Name, grouped(i.Shown.Decisions), millis(float64(i.Shown.P50+scriptDelay)), millis(float64(i.Shown.P99+scriptDelay)))
 	}
 }

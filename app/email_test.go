@@ -150,9 +150,15 @@ func TestServe_EmailLinkToDecision(t *testing.T) {
 	page = strings.Replace(page, public, r.url, 1)
 	browser := newBrowser(t)
 	status, _, body := getPage(t, browser, page)
-	link := regexp.MustCompile(public + `(/link/\w+)`).FindStringSubmatch(body)
-	if status != http.StatusOK || link == nil || strings.Contains(body, "120") {
+	if status != http.StatusOK || strings.Contains(body, "/link/") || strings.Contains(body, "120") {
 		t.Fatalf("before the address is linked: %d\n%s", status, body)
+	}
+	if status, _ := postForm(t, browser, page, url.Values{"verb": {"link"}}); status != http.StatusOK {
+		t.Fatalf("asking for a link: %d", status)
+	}
+	link := regexp.MustCompile(public + `(/link/\w+)`).FindStringSubmatch(s.received(t)[1])
+	if link == nil {
+		t.Fatalf("no link in\n%s", s.received(t)[1])
 	}
 	signIn, err := r.server.DevLink(r.mainAddr(), authn.Principal{Account: "acme", ID: "ann", Roles: []authn.Role{authn.RoleApprover}}, "/inbox")
 	if err != nil {
@@ -185,8 +191,8 @@ func TestServe_EmailLinkToDecision(t *testing.T) {
 		t.Fatalf("the form: %d", status)
 	}
 	eventually(t, "the run completes", func() bool { return run("completed") })
-	eventually(t, "a second message tells the outcome", func() bool { return len(s.received(t)) == 2 })
-	if text := s.received(t)[1]; !strings.Contains(text, "approved by ann") {
+	eventually(t, "a third message tells the outcome", func() bool { return len(s.received(t)) == 3 })
+	if text := s.received(t)[2]; !strings.Contains(text, "approved by ann") {
 		t.Errorf("the second message is\n%s", text)
 	}
 }

@@ -173,7 +173,7 @@ func TestDocs_AuditorShellWorks(t *testing.T) {
 		return string(out), err
 	}
 	out, err := run()
-	if err != nil || !strings.Contains(out, "Signature Verified Successfully") || !strings.Contains(out, "all 40 records are as they were signed") {
+	if err != nil || !strings.Contains(out, "Signature Verified Successfully") || !strings.Contains(out, "all 41 records are as they were signed") {
 		t.Fatalf("%v:\n%s", err, out)
 	}
 	for name, bad := range forgeries(good) {

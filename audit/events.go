@@ -254,6 +254,14 @@ type (
 	}
 )
 
+// WebhookChanged records that an admin changed a subscription to events: What is created, changed,
+// secret_rotated or removed. Host is where events go; the rest of the URL may be a secret.
+type WebhookChanged struct {
+	Webhook string `json:"webhook"`
+	What    string `json:"what"`
+	Host    string `json:"host,omitempty"`
+}
+
 // Effect and run events.
 type (
 	// EffectBegun is the intent. It is written before the external call.

@@ -59,6 +59,7 @@ func (LogVerified) kind() Kind      { return "audit.verified" }
 func (LogSigned) kind() Kind        { return "audit.signed" }
 
 func (NotificationsChanged) kind() Kind { return "notifications.changed" }
+func (WebhookChanged) kind() Kind       { return "webhook.changed" }
 
 // bodyDecoders has the decoder of each kind.
 var bodyDecoders = decoderTable(
@@ -66,6 +67,7 @@ var bodyDecoders = decoderTable(
 	bodyDecoder[RequestChanged], bodyDecoder[RequestCommented], bodyDecoder[RequestDecided], bodyDecoder[RequestRefused], bodyDecoder[RequestExpired], bodyDecoder[RequestWithdrawn], bodyDecoder[PolicyLoaded], bodyDecoder[PolicyDenied], bodyDecoder[PolicyAllowed], bodyDecoder[GrantMade],
 	bodyDecoder[GrantUsed], bodyDecoder[GrantRevoked], bodyDecoder[APIKeyMade], bodyDecoder[APIKeyRevoked], bodyDecoder[SessionBegun], bodyDecoder[SessionEnded], bodyDecoder[EffectBegun], bodyDecoder[EffectEnded], bodyDecoder[RunStarted], bodyDecoder[RunEnded], bodyDecoder[RunParked], bodyDecoder[RunRetried],
 	bodyDecoder[LogExported], bodyDecoder[PayloadsErased], bodyDecoder[LogVerified], bodyDecoder[LogSigned], bodyDecoder[AgentReceipt], bodyDecoder[NotificationsChanged], bodyDecoder[ChannelLinked], bodyDecoder[ChannelUnlinked],
+	bodyDecoder[WebhookChanged],
 )
 
 type decodeFunc func(data []byte) (Body, error)

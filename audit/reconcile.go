@@ -256,7 +256,7 @@ func (r *reconciler) addRecord(rec Record) {
 		r.evidenceFor(rec.Location.Interrupt).receipts[body.Number] = true
 	case RequestAsked, RequestDelivered, RequestViewed, RequestRendered, RequestRevealed, RequestClaimed, RequestReleased, RequestEscalated, RequestDelegated, RequestSnoozed, RequestChanged, RequestCommented, RequestWithdrawn, PolicyLoaded, PolicyDenied, PolicyAllowed,
 		// not in any other source, or compared as InterruptEntry.Receipt
-		AgentReceipt, GrantMade, GrantRevoked, NotificationsChanged, APIKeyMade, APIKeyRevoked, SessionBegun, SessionEnded, ChannelLinked, ChannelUnlinked, RunStarted, RunEnded, RunParked, RunRetried, LogExported, PayloadsErased, LogVerified, LogSigned:
+		AgentReceipt, GrantMade, GrantRevoked, NotificationsChanged, WebhookChanged, APIKeyMade, APIKeyRevoked, SessionBegun, SessionEnded, ChannelLinked, ChannelUnlinked, RunStarted, RunEnded, RunParked, RunRetried, LogExported, PayloadsErased, LogVerified, LogSigned:
 	}
 }
 

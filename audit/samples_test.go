@@ -93,6 +93,7 @@ func bodies() []audit.Body {
 		audit.NotificationsChanged{What: "settings", Channel: "webpush", Person: "ann", AwayFrom: at(30), AwayUntil: at(90), Delegate: "bob", Quiet: true},
 		audit.ChannelLinked{Link: "slack/l_7n3bd4k2", Channel: "slack", Roles: []string{"approver"}, Until: at(10080)},
 		audit.ChannelUnlinked{Link: "slack/l_7n3bd4k2", Channel: "slack", Principal: "bob"},
+		audit.WebhookChanged{Webhook: "wh_7n3bd4k2", What: "created", Host: "hooks.example.com"},
 	}
 }
 

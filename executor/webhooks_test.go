@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/channel/webhook"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
 )
@@ -44,7 +45,7 @@ func TestWebhooks_ReplicasSendEachEventOnce(t *testing.T) {
 		change := func(c *executor.Config) { c.Webhooks = sender }
 		d := new(dropper)
 		e := d.executor(t, open(), change)
-		if _, _, err := e.CreateWebhook(t.Context(), "acme", "ops", receiver.URL, webhook.Filter{}); err != nil {
+		if _, _, err := e.CreateWebhook(t.Context(), "acme", desk.From{Actor: desk.PersonActor("ops", desk.AuthSSO)}, receiver.URL, webhook.Filter{}); err != nil {
 			t.Fatal(err)
 		}
 		e.StartWorkers()

@@ -13,6 +13,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/store"
@@ -209,8 +210,41 @@ func TestWebhooks_RotationKeepsTwoSecrets(t *testing.T) {
 	if got := s.call("admin@acme", "GET", path, ""); got.status != 404 {
 		t.Errorf("after it was removed: %+v", got)
 	}
+	wantWebhookRecords(t, s, first.Webhook.ID, "created", "secret_rotated", "secret_rotated", "removed")
 	if got := s.call("admin@acme", "GET", "/api/v1/webhooks", ""); !strings.Contains(got.body, `"items":[]`) {
 		t.Errorf("after it was removed: %+v", got)
+	}
+}
+
+// wantWebhookRecords checks the audit records of a subscription. They have the host of the URL, and
+// no secret.
+func wantWebhookRecords(t *testing.T, s *site, id string, want ...string) {
+	t.Helper()
+	log := s.call("auditor@acme", "GET", "/api/v1/audit", "").body
+	var got []string
+	for line := range strings.Lines(log) {
+		var record struct {
+			Kind  string `json:"kind"`
+			Actor struct {
+				ID string `json:"id"`
+			} `json:"actor"`
+			Body audit.WebhookChanged `json:"body"`
+		}
+		if !strings.Contains(line, "webhook.changed") {
+			continue
+		}
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if record.Body.Webhook == id {
+			got = append(got, record.Body.What)
+		}
+		if record.Body.Host != "127.0.0.1" || strings.Contains(line, "whsec_") || !strings.Contains(line, `"admin"`) {
+			t.Errorf("%s", line)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the audit log has %q, want %q", got, want)
 	}
 }
 

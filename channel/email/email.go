@@ -60,6 +60,8 @@ type Channel struct {
 	config Config
 	from   *mail.Address
 	domain string
+
+	linkMails linkMails
 }
 
 // New returns a channel. It does not connect.

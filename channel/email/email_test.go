@@ -414,7 +414,7 @@ func TestLink_WhatDoesNotCountIsExplained(t *testing.T) {
 			p.decided = nil
 			_, body = v.call(http.MethodGet, v.path, "")
 		}
-		if len(p.decided) != 0 || !strings.Contains(body, c.want) || name == "not linked" && !strings.Contains(body, "https://fermata.example/link/1") {
+		if len(p.decided) != 0 || !strings.Contains(body, c.want) || name == "not linked" && strings.Contains(body, "https://fermata.example/link/1") {
 			t.Errorf("%s: %s", name, body)
 		}
 	}
@@ -458,5 +458,33 @@ func TestLink_Forged(t *testing.T) {
 	}
 	if len(p.decided) != 0 {
 		t.Errorf("%+v", p.decided)
+	}
+}
+
+// The one-time link goes to the mailbox and not to the browser, at most once a minute: the
+// recipient of a forwarded message cannot link the address.
+func TestLink_IsSentToTheAddressOnly(t *testing.T) {
+	p := open()
+	p.linked = false
+	s := newMailServer(t, false)
+	c := newChannel(t, s, nil)
+	if _, err := c.Send(t.Context(), refund()); err != nil {
+		t.Fatal(err)
+	}
+	_, all := parts(t, s.messages[0])
+	v := &visitor{t: t, page: c.Handler(p), path: linkForm.FindStringSubmatch(all["text/plain"])[1]}
+	if code, body := v.call(http.MethodGet, v.path, ""); code != 200 || strings.Contains(body, "/link/") || strings.Contains(body, "120") || !strings.Contains(body, "Send a link to ann@example.com") {
+		t.Fatalf("%d %s", code, body)
+	}
+	for range 3 {
+		if code, body := v.call(http.MethodPost, v.path, "verb=link", "Sec-Fetch-Site", "same-origin"); code != 200 || strings.Contains(body, "/link/") {
+			t.Fatalf("%d %s", code, body)
+		}
+	}
+	if code, _ := v.call(http.MethodPost, v.path, "verb=link", "Sec-Fetch-Site", "cross-site"); code != 403 {
+		t.Errorf("another site asks for the link: %d", code)
+	}
+	if len(s.messages) != 2 || !strings.Contains(s.messages[1], "https://fermata.example/link/1") {
+		t.Errorf("messages %q", s.messages)
 	}
 }

@@ -50,11 +50,11 @@ type page struct {
 	Facts []channel.Fact
 	// Form identifies the form, so that sending it twice decides once.
 	Form string
-	// Decide says that the form is shown. Linking, if set, is where the address is linked.
-	Decide  bool
-	Reason  string
-	Linking string
-	Inbox   string
+	// Decide says that the form is shown. LinkTo, if set, is the address that can be linked.
+	Decide bool
+	Reason string
+	LinkTo string
+	Inbox  string
 }
 
 // Handler serves the pages of links. GET shows the request, and only POST decides.
@@ -96,10 +96,8 @@ func (c *Channel) show(w http.ResponseWriter, r *http.Request, desk channel.Desk
 	switch {
 	case errors.Is(err, channel.ErrNotLinked):
 		p.Title = "Link this address first"
-		p.Problem = "This e-mail address is not linked to a person. Sign in once to link it; then open the link in the message again."
-		if p.Linking, err = desk.LinkURL(r.Context(), c.sender(l)); err != nil {
-			p.Problem, status = "This address cannot be linked now. Open the request in the inbox.", http.StatusServiceUnavailable
-		}
+		p.Problem = "This e-mail address is not linked to a person. The server can send a link to it. Open that link, sign in, and then open the link in the first message again."
+		p.LinkTo = l.Address
 		c.write(w, status, p)
 		return
 	case err != nil:
@@ -144,6 +142,10 @@ func (c *Channel) decide(w http.ResponseWriter, r *http.Request, desk channel.De
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		c.write(w, http.StatusBadRequest, page{Title: "The form cannot be read", Inbox: desk.RequestURL(l.Request)})
+		return
+	}
+	if r.PostForm.Get("verb") == verbLink {
+		c.sendLink(w, r, desk, l)
 		return
 	}
 	answer := fermata.Decision{Verb: fermata.Verb(r.PostForm.Get("verb")), Reason: strings.TrimSpace(r.PostForm.Get("reason"))}

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"sync"
 	"time"
 
+	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/auditrec"
 	"github.com/fermata-go/fermata/executor/internal/background"
 	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/errs"
@@ -152,7 +155,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (View, error) {
 }
 
 // Create adds a subscription for future events, and returns its secret.
-func (s *Service) Create(ctx context.Context, account, by, to string, filter webhook.Filter) (View, string, error) {
+func (s *Service) Create(ctx context.Context, account string, by desk.From, to string, filter webhook.Filter) (View, string, error) {
 	if s.config.Sender == nil {
 		return View{}, "", ErrDisabled
 	}
@@ -170,13 +173,31 @@ func (s *Service) Create(ctx context.Context, account, by, to string, filter web
 	if err != nil {
 		return View{}, "", err
 	}
-	one := subscription{Subscription: webhook.Subscription{ID: ident.Random("wh"), URL: to, Filter: filter, CreatedBy: by, Created: now}}
+	one := subscription{Subscription: webhook.Subscription{ID: ident.Random("wh"), URL: to, Filter: filter, CreatedBy: by.Actor.ID, Created: now}}
 	secret := one.Rotate(now)
 	change, err := change(one, store.Document{}, now)
 	if err == nil {
-		err = s.docs.WriteDocument(ctx, account, change)
+		err = s.write(ctx, account, change, by, audit.WebhookChanged{Webhook: one.ID, What: "created", Host: hostOf(to)})
 	}
 	return one.view(now), secret, err
+}
+
+// write writes a subscription with its audit record in one transaction.
+func (s *Service) write(ctx context.Context, account string, change store.DocumentChange, by desk.From, record audit.WebhookChanged) error {
+	line, err := audit.NewLine(account, auditrec.AuditActor(by), audit.Location{}, record)
+	if err != nil {
+		return err
+	}
+	return s.store.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{change}, Audit: [][]byte{line}})
+}
+
+// hostOf returns the host of a URL; its path may be a secret.
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // change returns the change that writes a subscription.
@@ -188,8 +209,8 @@ func change(one subscription, document store.Document, due time.Time) (store.Doc
 	return store.DocumentChange{Kind: docs.WebhookKind, ID: one.ID, BaseRevision: document.Revision, Body: body, DueAt: due}, err
 }
 
-// edit changes a subscription. It may call with several times.
-func (s *Service) edit(ctx context.Context, account, id string, with func(one *subscription, now time.Time)) (view View, err error) {
+// edit changes a subscription and records what was changed. It may call with several times.
+func (s *Service) edit(ctx context.Context, account, id string, by desk.From, what string, with func(one *subscription, now time.Time)) (view View, err error) {
 	err = retry.WhileStale(ctx, func() error {
 		now, err := s.store.Now(ctx)
 		if err != nil {
@@ -200,7 +221,11 @@ func (s *Service) edit(ctx context.Context, account, id string, with func(one *s
 			return err
 		}
 		due := document.DueAt
+		host := hostOf(one.URL)
 		with(&one, now)
+		if one.URL != "" {
+			host = hostOf(one.URL)
+		}
 		if due.IsZero() {
 			due = now // it was disabled
 		}
@@ -209,14 +234,14 @@ func (s *Service) edit(ctx context.Context, account, id string, with func(one *s
 		if err != nil {
 			return err
 		}
-		return s.docs.WriteDocument(ctx, account, change)
+		return s.write(ctx, account, change, by, audit.WebhookChanged{Webhook: id, What: what, Host: host})
 	})
 	return view, err
 }
 
 // Change replaces the URL and the filter of a subscription. A disabled one is enabled again, and
 // gets the events that it missed.
-func (s *Service) Change(ctx context.Context, account, id, to string, filter webhook.Filter) (View, error) {
+func (s *Service) Change(ctx context.Context, account, id string, by desk.From, to string, filter webhook.Filter) (View, error) {
 	if _, _, err := s.read(ctx, account, id); err != nil {
 		return View{}, err
 	}
@@ -226,21 +251,21 @@ func (s *Service) Change(ctx context.Context, account, id, to string, filter web
 	if err := errors.Join(s.config.Sender.CheckURL(to), filter.Check()); err != nil {
 		return View{}, fmt.Errorf("%w: %w", errs.ErrInvalid, err)
 	}
-	return s.edit(ctx, account, id, func(one *subscription, _ time.Time) {
+	return s.edit(ctx, account, id, by, "changed", func(one *subscription, _ time.Time) {
 		one.URL, one.Filter = to, filter
 		one.Failures, one.Code, one.Since, one.Next, one.Disabled = 0, "", time.Time{}, time.Time{}, ""
 	})
 }
 
 // Rotate adds a new secret, and returns it. The old one signs too for [webhook.SecretOverlap].
-func (s *Service) Rotate(ctx context.Context, account, id string) (view View, secret string, err error) {
-	view, err = s.edit(ctx, account, id, func(one *subscription, now time.Time) { secret = one.Rotate(now) })
+func (s *Service) Rotate(ctx context.Context, account, id string, by desk.From) (view View, secret string, err error) {
+	view, err = s.edit(ctx, account, id, by, "secret_rotated", func(one *subscription, now time.Time) { secret = one.Rotate(now) })
 	return view, secret, err
 }
 
 // Remove ends a subscription. Its URL and secrets are deleted.
-func (s *Service) Remove(ctx context.Context, account, id string) error {
-	_, err := s.edit(ctx, account, id, func(one *subscription, _ time.Time) {
+func (s *Service) Remove(ctx context.Context, account, id string, by desk.From) error {
+	_, err := s.edit(ctx, account, id, by, "removed", func(one *subscription, _ time.Time) {
 		*one = subscription{Subscription: webhook.Subscription{ID: one.ID}, Claims: one.Claims, Removed: true}
 	})
 	return err

@@ -74,7 +74,7 @@ func (h *Handlers) listWebhooks(ctx context.Context, _ *struct{}) (*endpoint.Pag
 
 func (h *Handlers) createWebhook(ctx context.Context, in *saveWebhookInput) (*webhookSecretOutput, error) {
 	me := endpoint.Principal(ctx)
-	v, secret, err := h.Executor.CreateWebhook(ctx, me.Account, me.ID, in.Body.URL, filterOf(in.Body))
+	v, secret, err := h.Executor.CreateWebhook(ctx, me.Account, me.From(), in.Body.URL, filterOf(in.Body))
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -90,7 +90,8 @@ func (h *Handlers) getWebhook(ctx context.Context, in *webhookInput) (*webhookOu
 }
 
 func (h *Handlers) changeWebhook(ctx context.Context, in *changeWebhookInput) (*webhookOutput, error) {
-	v, err := h.Executor.ChangeWebhook(ctx, endpoint.Principal(ctx).Account, in.ID, in.Body.URL, filterOf(in.Body))
+	me := endpoint.Principal(ctx)
+	v, err := h.Executor.ChangeWebhook(ctx, me.Account, in.ID, me.From(), in.Body.URL, filterOf(in.Body))
 	if err != nil {
 		return nil, problems.Of(err)
 	}
@@ -98,14 +99,16 @@ func (h *Handlers) changeWebhook(ctx context.Context, in *changeWebhookInput) (*
 }
 
 func (h *Handlers) deleteWebhook(ctx context.Context, in *webhookInput) (*struct{}, error) {
-	if err := h.Executor.RemoveWebhook(ctx, endpoint.Principal(ctx).Account, in.ID); err != nil {
+	me := endpoint.Principal(ctx)
+	if err := h.Executor.RemoveWebhook(ctx, me.Account, in.ID, me.From()); err != nil {
 		return nil, problems.Of(err)
 	}
 	return nil, nil
 }
 
 func (h *Handlers) rotateWebhook(ctx context.Context, in *webhookInput) (*webhookSecretOutput, error) {
-	v, secret, err := h.Executor.RotateWebhook(ctx, endpoint.Principal(ctx).Account, in.ID)
+	me := endpoint.Principal(ctx)
+	v, secret, err := h.Executor.RotateWebhook(ctx, me.Account, in.ID, me.From())
 	if err != nil {
 		return nil, problems.Of(err)
 	}

@@ -91,7 +91,7 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 	if err := c.measure(ctx, r, progress); err != nil {
 		return err
 	}
-	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Hold.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeRecovery(r.Recovery, c.quick), judgeHistory(r.History, c.quick), judgeInbox(r.Inbox, c.quick), judgeTalk(r.Talk, c.quick))
+	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Hold.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeRecovery(r.Recovery, c.quick), judgeHistory(r.History, c.quick), judgeInbox(r.Inbox, c.quick), judgeTalk(r.Talk, c.quick), judgeSlack(r.Slack, r.SlackOutage, c.quick))
 	if c.json {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
@@ -103,9 +103,9 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 // measure measures the selected scenarios: the engines, waiting runs, the server, and parked runs.
 func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
 	engines := plan{rounds: c.rounds, duration: stretch}
-	hold, web, park, recovery, inbox, talking := holdFull, webFull, parkedFull, recoveryFull, inboxFull, talkFull
+	hold, web, park, recovery, inbox, talking, clicks := holdFull, webFull, parkedFull, recoveryFull, inboxFull, talkFull, slackFull
 	if c.quick {
-		engines, hold, web, park, recovery, inbox, talking, r.Rounds = plan{rounds: 1}, holdQuick, webQuick, parkedQuick, recoveryQuick, inboxQuick, talkQuick, 1
+		engines, hold, web, park, recovery, inbox, talking, clicks, r.Rounds = plan{rounds: 1}, holdQuick, webQuick, parkedQuick, recoveryQuick, inboxQuick, talkQuick, slackQuick, 1
 	}
 	chosen := matching(c.scenario, scenarios(), func(s scenario) string { return s.name })
 	holding := matching(c.scenario, holdScenarios(), holdScenario.name)
@@ -121,8 +121,10 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	}
 	reading := matching(c.scenario, []string{onSQLite, onPostgres}, inboxName)
 	conversing := matching(c.scenario, []string{onSQLite, onPostgres}, talkName)
+	clicking := matching(c.scenario, []string{onSQLite, onPostgres}, slackName)
+	interrupted := c.scenario.MatchString(slackOutageName)
 	breaking := c.scenario.MatchString(recoveryName)
-	if !breaking && len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.noisy)+len(parking)+len(reporting)+len(reading)+len(conversing) == 0 {
+	if !breaking && !interrupted && len(clicking)+len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.noisy)+len(parking)+len(reporting)+len(reading)+len(conversing) == 0 {
 		return fmt.Errorf("no scenario matches %s, or it is parked/… or history/… and needs -parked or -decided", c.scenario)
 	}
 	for i := range chosen {
@@ -168,7 +170,19 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 		return err
 	}
 	r.Talk, err = measureOnEach(conversing, talkName, func(on string) (talkResult, error) { return talking.measure(ctx, on, progress) })
-	return err
+	if err != nil {
+		return err
+	}
+	r.Slack, err = measureOnEach(clicking, slackName, func(on string) (slackResult, error) { return clicks.measure(ctx, on, progress) })
+	if err != nil || !interrupted {
+		return err
+	}
+	one, err := clicks.measureOutage(ctx, progress)
+	if err != nil {
+		return fmt.Errorf("%s: %w", slackOutageName, err)
+	}
+	r.SlackOutage = append(r.SlackOutage, one)
+	return nil
 }
 
 // matching returns the scenarios whose names match.

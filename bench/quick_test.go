@@ -50,6 +50,9 @@ func TestQuick_EveryScenarioIsCorrectOnBothSides(t *testing.T) {
 	if len(r.Recovery) != 1 || r.Recovery[0].TakenOver == 0 || r.Recovery[0].Restarted == 0 || r.Recovery[0].Reconnected == 0 {
 		t.Errorf("recovery: %+v", r.Recovery)
 	}
+	if len(r.Slack) != 2 || r.Slack[0].Clicks == 0 || r.Slack[0].Calls == 0 || r.Slack[1].Resumed.P99 == 0 || len(r.SlackOutage) != 1 || r.SlackOutage[0].Updates != slackQuick.outage {
+		t.Errorf("slack: %+v, %+v", r.Slack, r.SlackOutage)
+	}
 	for _, v := range r.Goals { // only stored bytes are judged: they are exact
 		if !v.Judged || !v.Met {
 			t.Errorf("%s: %s, measured %s", v.Goal, v.word(), v.Measured)

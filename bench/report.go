@@ -14,18 +14,20 @@ import (
 
 // report is the result of a run of this program.
 type report struct {
-	Machine  machine          `json:"machine"`
-	Rounds   int              `json:"rounds"`
-	Results  []result         `json:"results"`
-	Hold     holdReport       `json:"held"`
-	Desk     deskReport       `json:"desk"`
-	Web      webReport        `json:"web"`
-	Parked   []parkedResult   `json:"parked,omitempty"`
-	Recovery []recoveryResult `json:"again,omitempty"`
-	History  []historyResult  `json:"history,omitempty"`
-	Inbox    []inboxReads     `json:"inbox,omitempty"`
-	Talk     []talkResult     `json:"dialog,omitempty"`
-	Goals    []verdict        `json:"goals"`
+	Machine     machine          `json:"machine"`
+	Rounds      int              `json:"rounds"`
+	Results     []result         `json:"results"`
+	Hold        holdReport       `json:"held"`
+	Desk        deskReport       `json:"desk"`
+	Web         webReport        `json:"web"`
+	Parked      []parkedResult   `json:"parked,omitempty"`
+	Recovery    []recoveryResult `json:"again,omitempty"`
+	History     []historyResult  `json:"history,omitempty"`
+	Inbox       []inboxReads     `json:"inbox,omitempty"`
+	Talk        []talkResult     `json:"dialog,omitempty"`
+	Slack       []slackResult    `json:"slack,omitempty"`
+	SlackOutage []slackOutage    `json:"slackOutage,omitempty"`
+	Goals       []verdict        `json:"goals"`
 }
 
 // machine describes the machine and the versions.
@@ -96,6 +98,7 @@ func (r *report) markdown(w io.Writer) error {
 	r.parked(out)
 	r.recovery(out)
 	r.history(out)
+	r.slack(out)
 	r.inbox(out)
 	r.talk(out)
 	r.goals(out)

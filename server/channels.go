@@ -156,7 +156,10 @@ func (t *linkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer := httptest.NewRecorder()
 	t.server.ServeHTTP(answer, call)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
 	response := answer.Result()
 	response.Request = r
-	return response, r.Context().Err()
+	return response, nil
 }

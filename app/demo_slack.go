@@ -28,6 +28,10 @@ type demoSlack struct {
 const demoSlackTour = "This is a strict fake of Slack: it rejects what Slack rejects. Dana's account is linked, so a click of dana decides. " +
 	"Choose eve on the left and click the same button: the account is not linked, and only eve sees the answer."
 
+// demoSlackChannel is the id of the channel. It is the same after a restart, so that the server
+// finds the messages of an earlier demo missing and posts them again.
+const demoSlackChannel = "C0APPROVALS"
+
 // demoRoutes sends every request of the demo to the fake channel.
 const demoRoutes = `routes:
 - name: default
@@ -42,7 +46,7 @@ func startDemoSlack(dir string, log *slog.Logger) (*demoSlack, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &demoSlack{Slack: fake, approvals: fake.AddChannel(slackfake.Channel{Name: "approvals", Private: true}), dana: fake.AddUser(demoPerson), eve: fake.AddUser("eve"), routesFile: filepath.Join(dir, "routes-slack.yaml")}
+	d := &demoSlack{Slack: fake, approvals: fake.AddChannel(slackfake.Channel{ID: demoSlackChannel, Name: "approvals", Private: true}), dana: fake.AddUser(demoPerson), eve: fake.AddUser("eve"), routesFile: filepath.Join(dir, "routes-slack.yaml")}
 	fake.Join(d.approvals, fake.BotUser(), d.dana, d.eve)
 	d.channel, err = slack.New(slack.Config{
 		Account: demoAccount, BotToken: fake.BotToken(), AppToken: fake.AppToken(), APIURL: fake.APIURL(), DigestAbove: 50, Log: log,
@@ -61,13 +65,30 @@ func (d *demoSlack) page() string {
 	return d.URL() + "/client?as=" + d.dana + "&channel=" + d.approvals
 }
 
-// prepare links the account of dana, as dana would do in the browser.
+// prepare links the account of dana, as dana would do in the browser, and posts the open requests
+// of an earlier demo.
 func (d *demoSlack) prepare(ctx context.Context, e *executor.Executor) error {
 	token, err := e.NewLinkToken(ctx, channel.Sender{Account: demoAccount, Channel: slack.Kind, ID: d.Team() + "/" + d.dana, Name: demoPerson})
 	if err == nil {
 		_, err = e.UseLinkToken(ctx, demoAccount, token, desk.From{Actor: desk.PersonActor(demoPerson, desk.AuthSSO), Via: "demo"}, []string{"approver"})
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	for filter := (executor.DeliveryFilter{Channel: slack.Kind, Limit: 100}); ; {
+		list, next, err := e.Deliveries(ctx, demoAccount, filter)
+		if err != nil {
+			return err
+		}
+		for _, one := range list {
+			if _, err := e.SendAgain(ctx, demoAccount, one.ID); err != nil {
+				return err
+			}
+		}
+		if filter.After = next; next == "" {
+			return nil
+		}
+	}
 }
 
 // demoPublicURL returns the address of the demo for links, and the listen address with a port.

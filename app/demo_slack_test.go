@@ -142,6 +142,38 @@ func TestDemo_SlackRoundTrip(t *testing.T) {
 	})
 }
 
+// A second demo on the same data has an empty workspace, and posts the open requests again.
+func TestDemo_SlackPostsOpenRequestsAgain(t *testing.T) {
+	data := t.TempDir()
+	shown := func(want string) {
+		t.Helper()
+		ctx, stop := context.WithCancel(context.Background())
+		r, w := io.Pipe()
+		done := make(chan int, 1)
+		var errs bytes.Buffer
+		go func() {
+			done <- run(ctx, []string{"demo", "--slack", "--data", data, "--addr", "127.0.0.1:0", "--every", "0s", "--json"}, w, &errs)
+			w.Close()
+		}()
+		var ready demoReady
+		if err := json.NewDecoder(r).Decode(&ready); err != nil || ready.Slack == "" {
+			t.Fatalf("%+v, %v, %s", ready, err, errs.String())
+		}
+		at, err := url.Parse(ready.Slack)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &fakeClient{T: t, base: "http://" + at.Host, channel: at.Query().Get("channel"), people: map[string]string{"dana": at.Query().Get("as")}}
+		f.message("dana", want, "approve")
+		stop()
+		if code := <-done; code != exitOK {
+			t.Errorf("the demo ended with %d: %s", code, errs.String())
+		}
+	}
+	shown("Jonas Weber")
+	shown("Jonas Weber")
+}
+
 func TestDemoPublicURL(t *testing.T) {
 	for addr, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", ":8080": "http://localhost:8080", "0.0.0.0:81": "http://localhost:81", "[::1]:82": "http://[::1]:82"} {
 		if public, listen, err := demoPublicURL(addr); err != nil || public != want || listen != addr {

@@ -56,7 +56,7 @@ var details = map[string]string{
 	"demo": `All data is kept in --data and used again on the next start. Each start creates a new API key and revokes the previous one. With --json it prints one line on standard output when it is ready:
 {"url":…,"token":…,"account":…}.
 
-With --slack the requests are also posted to a fake Slack workspace, whose page has the buttons of Slack. One person there is linked to the person of the demo, the other is not. Its messages are gone after the demo.
+With --slack the requests are also posted to a fake Slack workspace, whose page has the buttons of Slack. One person there is linked to the person of the demo, the other is not. The next demo posts open requests again.
 
 Examples:
 

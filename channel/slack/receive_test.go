@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -390,4 +391,23 @@ func TestReceive_OutageOfTheAPIIsRetried(t *testing.T) {
 	if told := o.told(o.alice); told != "" {
 		t.Errorf("told %s", told)
 	}
+}
+
+// A payload for another workspace in which the app is installed has a valid signature. It is not
+// counted, although an account with this id is linked.
+func TestClick_OfAnotherWorkspaceIsNotCounted(t *testing.T) {
+	o := openOffice(t, nil)
+	id := o.refund()
+	o.links["T0OTHER/"+o.alice] = "ann"
+	payload, err := o.ClickPayload(o.alice, o.ops, o.only(t, o.ops).TS, "approve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := []byte(url.Values{"payload": {strings.ReplaceAll(string(payload), o.Team(), "T0OTHER")}}.Encode())
+	if d, err := o.Post(t.Context(), o.endURL+"/channels/slack/interactivity", o.Sign(body, time.Now(), o.SigningSecret()), body); err != nil || d.Status != http.StatusOK {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	o.process()
+	o.wantDecision(id, "", "")
+	wantContains(t, o.told(o.alice), "another workspace")
 }

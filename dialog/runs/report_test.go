@@ -98,3 +98,38 @@ rules:
 		t.Errorf("a huge transfer: %v", err)
 	}
 }
+
+// Variants of a wording are compared: each conversation sees one, and each has its own row.
+func TestReport_ComparesVariantsOfAWording(t *testing.T) {
+	w := newWorld(t, openStore(t, "memory"))
+	w.machine.Wording.Variant = func(conversation, _ string, _ int) int {
+		if conversation == "c1" {
+			return 0
+		}
+		return 1
+	}
+	w.model = judge(func(string) dialog.Judgement {
+		return dialog.Judgement{Verdict: dialog.IsAnswer, Score: 0.9, Option: "anna-m", OptionScore: 0.9}
+	})
+	w.restart()
+	w.say("c1", dialog.Message{Text: "mail anna"})
+	w.say("c1", dialog.Message{Text: "the lawyer we met in March"})
+	w.say("c1", dialog.Message{Question: "q1", Choice: "anna-s"})
+	w.say("c2", dialog.Message{Text: "mail anna"})
+	w.say("c2", dialog.Message{Text: "cancel"})
+	w.say("c3", dialog.Message{Text: "mail anna"})
+	w.say("c3", dialog.Message{Text: "legal"})
+	w.say("c4", dialog.Message{Text: "mail anna"}) // is open and does not count
+	report, err := w.handler.Report(t.Context(), account, time.Time{}, time.Time{})
+	if err != nil || report.Conversations != 4 || len(report.Rows) != 2 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	for i, want := range []dialog.Row{
+		{Agent: "assistant", Template: "disambiguation.A", Questions: 1, Answered: 1, Semantic: 1, Corrections: 1, SemanticCorrections: 1, Waited: time.Minute},
+		{Agent: "assistant", Template: "disambiguation.B", Questions: 2, Answered: 1, Escaped: 1, Waited: time.Minute},
+	} {
+		if report.Rows[i] != want {
+			t.Errorf("%+v, want %+v", report.Rows[i], want)
+		}
+	}
+}

@@ -128,3 +128,31 @@ func TestAssistant_TransfersAreConfirmedByUserAndAmount(t *testing.T) {
 		})
 	}
 }
+
+// The reply to a note does not depend on the person, so the question follows it. The facts move
+// with the answer.
+func TestAssistant_IncidentalNameIsAskedByTheWay(t *testing.T) {
+	for answer, want := range map[string]string{"sales": "anna-s", "legal": "anna-m"} {
+		dir := t.TempDir()
+		desk, err := Open(dir, office.Script(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var record dialog.Record
+		for _, text := range []string{"remember that Anna likes tea", answer} {
+			if record, err = desk.Handler.Message(t.Context(), account, "c", dialog.Message{Text: text, Actor: "ben"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if said := record.Lines; len(said) != 5 || said[1].Text != "Noted: Anna likes tea." || !strings.HasPrefix(said[2].Text, "By the way: Which Anna did you mean?") || !strings.HasPrefix(said[4].Text, "The note is with Anna") {
+			t.Errorf("%+v", said)
+		}
+		for _, id := range []string{"anna-m", "anna-s"} {
+			facts, err := desk.Handler.Facts(t.Context(), account, "ben", id)
+			if err != nil || (len(facts) == 1) != (id == want) {
+				t.Errorf("%s: %s has %+v, %v", answer, id, facts, err)
+			}
+		}
+		desk.Close()
+	}
+}

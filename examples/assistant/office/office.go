@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,13 +32,13 @@ type contact struct{ ID, Name, Team, Address string }
 var policyFile []byte
 
 // New returns the assistant. It sends mails to the file mails.jsonl of a directory, and writes
-// appointments to appointments.jsonl and transfers to transfers.jsonl.
+// appointments to appointments.jsonl, transfers to transfers.jsonl and notes to notes.jsonl.
 func New(dir string, model agent.Model) (agent.Agent, error) {
 	set, err := policy.Load("policy.yaml", policyFile, policy.Options{})
 	if err != nil {
 		return nil, err
 	}
-	a := &assistant{mails: target.Open(dir, "mails"), appointments: target.Open(dir, "appointments"), transfers: target.Open(dir, "transfers")}
+	a := &assistant{mails: target.Open(dir, "mails"), appointments: target.Open(dir, "appointments"), transfers: target.Open(dir, "transfers"), notes: target.Open(dir, "notes")}
 	a.rules = fermata.PolicyFunc(func(ctx context.Context, action fermata.ActionRequest) (fermata.Ruling, error) {
 		input := policy.InputOf(action)
 		input.At, input.Requester = time.Now(), dialog.User(ctx)
@@ -51,14 +52,15 @@ func New(dir string, model agent.Model) (agent.Agent, error) {
 		Tools: []*tool.Tool{
 			tool.New("send_mail", "Sends a mail to a contact.", a.sendMail),
 			tool.New("add_event", "Adds an appointment with a contact to the calendar.", a.addEvent),
+			tool.New("remember", "Notes something about a contact.", a.remember),
 			tool.New("transfer", "Transfers money to a contact.", a.transfer),
 		},
 	})
 }
 
 type assistant struct {
-	mails, appointments, transfers *target.Log
-	rules                          fermata.Policy
+	mails, appointments, transfers, notes *target.Log
+	rules                                 fermata.Policy
 }
 
 // Mail is the argument of send_mail.
@@ -167,35 +169,82 @@ func (a *assistant) transfer(ctx context.Context, transfer Transfer) (string, er
 	return fmt.Sprintf("%d € are on their way to %s.", transfer.Euros, who.Name), nil
 }
 
+// Note is the argument of remember.
+type Note struct {
+	About string `json:"about" jsonschema:"the name, as the user wrote it"`
+	Note  string `json:"note"`
+}
+
+// remember stores a note about a person. Its reply does not depend on the person, so the question
+// comes after it: the note is stored with the most likely one, and moved if the user means another.
+func (a *assistant) remember(ctx context.Context, note Note) (string, error) {
+	about := mention(note.About, dialog.Question{
+		Text: fmt.Sprintf("Which %s did you mean?", note.About), Say: fmt.Sprintf("Noted: %s %s.", note.About, note.Note),
+		Why: "There are several people with this name.", Agent: "assistant", Node: "remember",
+		Facts: []dialog.Fact{{Name: "note", Value: note.Note}},
+	})
+	about.Incidental = true
+	found := about.Resolve()
+	if found.Question != nil {
+		answer, err := dialog.Ask(ctx, *found.Question)
+		if err != nil {
+			return "", err
+		}
+		if answer.Option != "" {
+			found.Option = answer.Option
+		}
+	}
+	who, ok := contactByID(found.Option)
+	if !ok {
+		return "", tool.Errorf("There is no contact called %q.", note.About)
+	}
+	note.About = who.Name
+	if err := once(ctx, a.notes, note); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("The note is with %s.", who.Name), nil
+}
+
+// mention returns a name with the contacts that it may mean, and the question about it.
+func mention(name string, ask dialog.Question) dialog.Mention {
+	m := dialog.Mention{Name: name, Ask: ask}
+	for _, c := range contacts {
+		if strings.Contains(strings.ToLower(c.Name), strings.ToLower(name)) {
+			m.Candidates = append(m.Candidates, dialog.Option{ID: c.ID, Label: c.Name, Facts: map[string]string{"team": c.Team}})
+		}
+	}
+	return m
+}
+
+func contactByID(id string) (contact, bool) {
+	at := slices.IndexFunc(contacts, func(c contact) bool { return c.ID == id })
+	if at < 0 {
+		return contact{}, false
+	}
+	return contacts[at], true
+}
+
 // resolve returns the contact with a name. It asks if there are several. stop means that the user
 // abandoned the task.
 func resolve(ctx context.Context, name, node string) (who contact, stop bool, err error) {
-	var found []contact
-	var options []dialog.Option
-	for _, c := range contacts {
-		if strings.Contains(strings.ToLower(c.Name), strings.ToLower(name)) {
-			found = append(found, c)
-			options = append(options, dialog.Option{ID: c.ID, Label: c.Name, Facts: map[string]string{"team": c.Team}})
-		}
-	}
-	switch len(found) {
-	case 0:
-		return who, false, tool.Errorf("There is no contact called %q.", name)
-	case 1:
-		return found[0], false, nil
-	}
-	answer, err := dialog.Ask(ctx, dialog.Question{
-		Kind: dialog.Disambiguation, Text: fmt.Sprintf("Which %s do you mean?", name), Options: options, AllowOther: true,
+	found := mention(name, dialog.Question{
+		Text: fmt.Sprintf("Which %s do you mean?", name), AllowOther: true,
 		Why: "There are several people with this name.", Agent: "assistant", Node: node,
 		Facts: []dialog.Fact{{Name: "last contact", Value: node}},
-	})
+	}).Resolve()
+	if found.Question == nil {
+		who, ok := contactByID(found.Option)
+		if !ok {
+			err = tool.Errorf("There is no contact called %q.", name)
+		}
+		return who, false, err
+	}
+	answer, err := dialog.Ask(ctx, *found.Question)
 	if err != nil || answer.Option == "" {
 		return who, true, err
 	}
-	for _, c := range found {
-		if c.ID == answer.Option {
-			return c, false, nil
-		}
+	if who, ok := contactByID(answer.Option); ok {
+		return who, false, nil
 	}
 	// the handler has created the person
 	address, err := dialog.Ask(ctx, dialog.Question{Kind: dialog.Clarification, Text: fmt.Sprintf("What is the address of %s?", answer.Text), Agent: "assistant", Node: node})

@@ -8,14 +8,16 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// Script returns a model without a network. It knows three sentences in four languages.
+// Script returns a model without a network. It knows four sentences, three of them in four
+// languages.
 func Script() agent.Model { return scripted{} }
 
-// scripted knows three sentences, and repeats results of tools.
+// scripted knows four sentences, and repeats results of tools.
 type scripted struct{}
 
 var (
 	asksMail  = regexp.MustCompile(`(?i)\b(?:write|mail|schreib\w*|écri\w*|escrib\w*)(?: an| to| à| a)? (\pL+)(?: (?:about|über|wegen|au sujet de|sobre) (.+))?`)
+	asksNote  = regexp.MustCompile(`(?i)\b(?:remember|note) that (\pL+) (.+?)\.?$`)
 	asksMoney = regexp.MustCompile(`(?i)\b(?:transfer|pay|überweis\w*|vire\w*|transfiere) (\d+)(?: ?€| euros?)? (?:to|an|à|a) (\pL+)`)
 	asksEvent = regexp.MustCompile(`(?i)\b(?:meet|triff|treffe|rencontre\w*|reunión con) (\pL+)(?: (?:on|am|le|el) (\S+))?`)
 )
@@ -34,6 +36,9 @@ func (scripted) Generate(_ context.Context, request *agent.Request) (*agent.Resp
 	}
 	if m := asksMail.FindStringSubmatch(last.Text); m != nil {
 		return call("send_mail", `{"to":%q,"subject":%q}`, m[1], m[2])
+	}
+	if m := asksNote.FindStringSubmatch(last.Text); m != nil {
+		return call("remember", `{"about":%q,"note":%q}`, m[1], m[2])
 	}
 	if m := asksMoney.FindStringSubmatch(last.Text); m != nil {
 		return call("transfer", `{"to":%q,"euros":%s}`, m[2], m[1])

@@ -1,0 +1,50 @@
+package dialog
+
+import "slices"
+
+// Mention is a name in what the user said, with the entities that it may mean.
+type Mention struct {
+	Name string
+	// Candidates are the entities that the name may mean, the most likely one first.
+	Candidates []Option
+	// Incidental means that the result does not depend on which one is meant: the agent does its
+	// work with the most likely one and asks afterwards.
+	Incidental bool
+	// Ask is the question for a name that is ambiguous: its text, and what else it needs. Resolve
+	// sets the kind, the options, the relevance and the default.
+	Ask Question
+}
+
+// Resolution is the entity that a name means, or the question to ask.
+type Resolution struct {
+	// Option is the id of the entity; "" if it is not known yet, or if there is no candidate.
+	Option string
+	// Question is nil if the name is not ambiguous. Ask a blocking one before the work, and a
+	// non-blocking one after it, with the result in Say: then Option is what the work was done
+	// with.
+	Question *Question
+}
+
+// Resolve finds the entity that a name means: the only candidate, or the only one with exactly this
+// label or alias. Otherwise it sets the relevance of the question: an incidental mention does not
+// block the answer to the user.
+func (m Mention) Resolve() Resolution {
+	exact := slices.DeleteFunc(slices.Clone(m.Candidates), func(o Option) bool {
+		return fold(o.Label) != fold(m.Name) && !slices.ContainsFunc(o.Aliases, func(alias string) bool { return fold(alias) == fold(m.Name) })
+	})
+	switch {
+	case len(m.Candidates) == 0:
+		return Resolution{}
+	case len(m.Candidates) == 1:
+		return Resolution{Option: m.Candidates[0].ID}
+	case len(exact) == 1:
+		return Resolution{Option: exact[0].ID}
+	}
+	q := m.Ask
+	q.Kind, q.Options, q.Relevance, q.Default = Disambiguation, m.Candidates, Blocking, ""
+	if !m.Incidental {
+		return Resolution{Question: &q}
+	}
+	q.Relevance, q.Default = NonBlocking, m.Candidates[0].ID
+	return Resolution{Option: q.Default, Question: &q}
+}

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/policy"
@@ -19,7 +20,8 @@ type editPolicy struct {
 
 // policyOfEdit returns nil if the policy cannot be asked.
 func policyOfEdit(v *visit, m *requestModel, args json.RawMessage) *editPolicy {
-	action := api.HypotheticalAction{Graph: m.GraphID, Tool: m.Approval.Action, Args: args}
+	_, graph, _ := strings.Cut(m.GraphID, ":")
+	action := api.HypotheticalAction{Graph: graph, Tool: m.Approval.Action, Args: args}
 	var have []api.Requirement
 	if m.Activity != nil {
 		action.Requester, have = m.Activity.Requester, m.Activity.Requirements

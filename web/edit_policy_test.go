@@ -22,7 +22,7 @@ rules:
   then: ask
   ask: {groups: [{from: ["group:support"]}], editable: [""], deadline: 24h}
 - id: large
-  when: req.tool == "refund" && args.order > 1000
+  when: req.graph == "refund" && req.tool == "refund" && args.order > 1000
   then: ask
   ask: {groups: [{from: ["group:finance"]}], editable: [""], deadline: 24h}
 - id: never

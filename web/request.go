@@ -83,19 +83,25 @@ func (s *Site) requestData(v *visit, r api.Request) (*requestData, error) {
 		return nil, err
 	}
 	d := &requestData{requestModel: m}
-	if m.Activity != nil {
-		var others []string
-		for _, viewer := range m.Activity.Viewers {
-			if viewer.By != v.Me.Principal {
-				others = append(others, viewer.By)
-			}
-		}
-		d.Viewing = strings.Join(others, ", ")
-	}
+	d.Viewing = v.OthersViewing(m.Activity)
 	d.Buttons, d.More = s.buttons(v, m)
 	d.Then = consequences(v, m)
 	d.Question, err = m.view.wrap(r, m.Body)
 	return d, err
+}
+
+// OthersViewing names the other people who look at a request.
+func (v *visit) OthersViewing(a *api.Activity) string {
+	if a == nil {
+		return ""
+	}
+	var others []string
+	for _, viewer := range a.Viewers {
+		if viewer.By != v.Me.Principal {
+			others = append(others, viewer.By)
+		}
+	}
+	return strings.Join(others, ", ")
 }
 
 // setGraph sets the drawing of the graph with the waiting node marked, if it has one, and the

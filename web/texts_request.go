@@ -82,7 +82,7 @@ var requestTexts = translation{
 	"similar.less":              "%s less",
 	"request.graph":             "Position in the run",
 	"request.decide":            "Decide",
-	"request.viewing":           "%s is viewing",
+	"request.viewing":           "Viewing now: %s",
 	"request.more":              "More actions",
 
 	"act.approve":     "Approve…",

@@ -204,7 +204,9 @@ func TestInbox_TwoPeopleAtOnce(t *testing.T) {
 	id := ask(t, s, "inproc:content-review", "article-tea", `{"topic":"tea"}`)
 	ann, bob := openTab(t, s, "ann", desk), openTab(t, s, "bob", desk)
 	ann.open("/requests/" + id)
-	ann.waitText("bob is viewing")
+	ann.waitText("Viewing now: bob")
+	carol := openTab(t, s, "carol", desk)
+	carol.waitText("Viewing now: ann") // in the row
 	ask(t, s, "inproc:content-review", "article-cocoa", `{"topic":"cocoa"}`)
 	bob.waitText("cocoa")
 	bob.open("/requests/" + id + "/respond")

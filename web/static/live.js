@@ -48,10 +48,11 @@ async function updateRow(list, id, type) {
   announce(row.textContent.replace(/\s+/g, " ").trim());
 }
 
-function showViewers(el, event) {
-  const place = el.querySelector("[data-viewers]");
+function showViewers(place, event) {
   const others = (event.viewers ?? []).map((v) => v.by).filter((name) => name !== place?.dataset.me);
-  if (place) place.textContent = others.length ? place.dataset.viewing.replace("%s", others.join(", ")) : "";
+  if (!place) return;
+  place.textContent = others.length ? place.dataset.viewing.replace("%s", others.join(", ")) : "";
+  if (place.classList.contains("viewing")) place.hidden = !others.length; // of a row
 }
 
 function start() {
@@ -62,7 +63,8 @@ function start() {
   const handle = (e) => {
     const event = JSON.parse(e.data);
     if (event.type === "viewing") {
-      if (open()?.dataset.id === event.request) showViewers(open(), event);
+      if (open()?.dataset.id === event.request) showViewers(open().querySelector("[data-viewers]"), event);
+      showViewers(list?.querySelector(`.row[data-id="${CSS.escape(event.request)}"] .viewing`), event);
       return;
     }
     // several changes at once need one update

@@ -6,7 +6,7 @@ import (
 )
 
 // CountedQuota returns how many callers wait for a running quota count of an account.
-func (s *Server) CountedQuota(account string) int { return s.runs.Quotas.WaitingFor(account) }
+func (s *Server) CountedQuota(account string) int { return s.runs.WaitingForQuota(account) }
 
 // Working returns how many requests have a permit, and how many wait for one.
 func (s *Server) Working() (working, waiting int) { return s.limits.Scheduler.Load() }

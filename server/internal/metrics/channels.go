@@ -17,6 +17,7 @@ type Channels struct {
 	now   func() time.Time
 }
 
+// NewChannels returns a collector of the deliveries that stats and the store count.
 func NewChannels(stats func() executor.Stats, store *Store) Channels {
 	return Channels{stats: stats, store: store, now: time.Now}
 }

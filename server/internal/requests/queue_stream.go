@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
+// EventsPath is the path of the stream of changes. A stream needs no permit to execute.
 const EventsPath = api.Prefix + "/requests/events"
 
 func (h *Handlers) registerQueueEvents(to huma.API) {

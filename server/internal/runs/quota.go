@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/server/internal/admission"
 	"github.com/fermata-go/fermata/server/internal/endpoint"
 	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/visibility"
@@ -60,8 +59,8 @@ func (h *Handlers) checkStartQuota(ctx context.Context, request executor.RunRequ
 
 // takeStart uses one start of the quota of an account, and counts it if necessary.
 func (h *Handlers) takeStart(ctx context.Context, account string) error {
-	for !h.Quotas.Take(account, time.Now()) {
-		l, owner := h.Quotas.Join(account)
+	for !h.quotas.Take(account, time.Now()) {
+		l, owner := h.quotas.Join(account)
 		if owner {
 			return h.countQuota(ctx, account, l)
 		}
@@ -78,9 +77,9 @@ func (h *Handlers) takeStart(ctx context.Context, account string) error {
 }
 
 // countQuota counts for all waiting callers. If it panics, they count for themselves.
-func (h *Handlers) countQuota(ctx context.Context, account string, l *admission.QuotaCount) (err error) {
+func (h *Handlers) countQuota(ctx context.Context, account string, l *quotaCount) (err error) {
 	more, err := 0, errQuotaUnknown
-	defer func() { h.Quotas.Finish(account, l, more, err, time.Now()) }()
+	defer func() { h.quotas.Finish(account, l, more, err, time.Now()) }()
 	more, err = h.remainingStarts(ctx, account)
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/server/internal/admission"
 	"github.com/fermata-go/fermata/server/internal/problems"
 	"github.com/fermata-go/fermata/server/internal/stream"
 	"github.com/fermata-go/fermata/server/internal/visibility"
@@ -28,11 +27,15 @@ type Handlers struct {
 	Visibility visibility.Checker
 	Streams    *stream.Opener
 	Limits     Limits
-	Quotas     admission.QuotaCache
 	Log        *slog.Logger
 	// Failed records a problem that a stream sends.
 	Failed func(p *problems.Problem, operation string)
+
+	quotas quotaCache
 }
+
+// WaitingForQuota returns how many callers wait for a running quota count of an account.
+func (h *Handlers) WaitingForQuota(account string) int { return h.quotas.WaitingFor(account) }
 
 // Register adds the operations.
 func (h *Handlers) Register(to huma.API) {

@@ -1,4 +1,4 @@
-package admission
+package runs
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 )
 
 func TestQuotaCache_CountIsValidForATimeAndAShare(t *testing.T) {
-	var r QuotaCache
+	var r quotaCache
 	now := time.Unix(1_000_000, 0)
 	if r.Take("acme", now) {
 		t.Error("there is quota before any count")
@@ -42,7 +42,7 @@ func TestQuotaCache_CountIsValidForATimeAndAShare(t *testing.T) {
 }
 
 func TestQuotaCache_DropsExpiredEntries(t *testing.T) {
-	var r QuotaCache
+	var r quotaCache
 	now := time.Unix(1_000_000, 0)
 	for n := range 3 * quotaCacheSize {
 		account := fmt.Sprint("account ", n)
@@ -58,7 +58,7 @@ func TestQuotaCache_DropsExpiredEntries(t *testing.T) {
 // Near the limit every start counts, but concurrent starts share one count, and together use no
 // more than it found.
 func TestQuotaCache_ConcurrentCallersShareOneCount(t *testing.T) {
-	var r QuotaCache
+	var r quotaCache
 	now := time.Unix(1_000_000, 0)
 	l, owner := r.Join("acme")
 	if !owner {

@@ -1,18 +1,18 @@
-package admission
+package runs
 
 import (
 	"sync"
 	"time"
 )
 
-// QuotaCache caches how many runs each account may still start. Counting open requests and active
+// quotaCache caches how many runs each account may still start. Counting open requests and active
 // runs is most expensive when there are many. So a count is used for a second, and for a share of
 // the starts that it leaves; near the limit every start is counted. At most one count per account
 // runs at a time and serves all concurrent callers.
-type QuotaCache struct {
+type quotaCache struct {
 	mu       sync.Mutex
 	accounts map[string]quota
-	counts   map[string]*QuotaCount // by account
+	counts   map[string]*quotaCount // by account
 }
 
 // quota is the number of starts an account has left before the next count, and its expiry.
@@ -21,8 +21,8 @@ type quota struct {
 	expires   time.Time
 }
 
-// QuotaCount is a running count.
-type QuotaCount struct {
+// quotaCount is a running count.
+type quotaCount struct {
 	Done    chan struct{}
 	waiting int
 	Err     error // why no start is possible, or why the count failed; set when done
@@ -39,7 +39,7 @@ const (
 )
 
 // Take uses one of the remaining starts, and reports whether there was one.
-func (r *QuotaCache) Take(account string, now time.Time) bool {
+func (r *quotaCache) Take(account string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	left := r.accounts[account]
@@ -52,7 +52,7 @@ func (r *QuotaCache) Take(account string, now time.Time) bool {
 }
 
 // Join returns the running count of an account, or begins one.
-func (r *QuotaCache) Join(account string) (l *QuotaCount, owner bool) {
+func (r *quotaCache) Join(account string) (l *quotaCount, owner bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l := r.counts[account]; l != nil {
@@ -60,16 +60,16 @@ func (r *QuotaCache) Join(account string) (l *QuotaCount, owner bool) {
 		return l, false
 	}
 	if r.counts == nil {
-		r.counts = make(map[string]*QuotaCount)
+		r.counts = make(map[string]*quotaCount)
 	}
-	l = &QuotaCount{Done: make(chan struct{})}
+	l = &quotaCount{Done: make(chan struct{})}
 	r.counts[account] = l
 	return l, true
 }
 
 // Finish ends a count that found space for more starts. It serves the caller, the waiting callers,
 // and caches a share of the remaining starts.
-func (r *QuotaCache) Finish(account string, l *QuotaCount, more int, err error, now time.Time) {
+func (r *quotaCache) Finish(account string, l *quotaCount, more int, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer close(l.Done)
@@ -90,7 +90,7 @@ func (r *QuotaCache) Finish(account string, l *QuotaCount, more int, err error, 
 }
 
 // WaitingFor returns how many callers wait for a running count of an account.
-func (r *QuotaCache) WaitingFor(account string) int {
+func (r *quotaCache) WaitingFor(account string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l := r.counts[account]; l != nil {

@@ -169,6 +169,12 @@ func TestREADME_QuickStart(t *testing.T) {
 	}
 }
 
+// The recipes are not run, because their libraries are not installed. Their names are checked.
+func TestREADME_RecipesUseNamesOfTheClient(t *testing.T) {
+	testtier.Needs(t, "Python")
+	python(t, nil, "-m", "unittest", "test_recipes")
+}
+
 // openAPI is the part of the document that these tests read.
 type openAPI struct {
 	Paths      map[string]map[string]*operation

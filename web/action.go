@@ -122,7 +122,7 @@ func (s *Site) showAction(v *visit) (response, error) {
 func (f *actionForm) page(v *visit, status int) page {
 	if f.root != nil {
 		errs := f.Form.Errors
-		f.Form = fieldData(f.root, errs)
+		f.setForm(errs)
 	}
 	return page{Name: "action", Title: strings.TrimSuffix(v.t("act."+f.Act), "…"), Nav: "/inbox", Status: status, Scripts: []string{"request.js"}, Data: f}
 }
@@ -155,9 +155,17 @@ func (s *Site) newActionForm(v *visit) (*actionForm, action, error) {
 		fillForm(f.root, form)
 	}
 	if f.root != nil {
-		f.Form = fieldData(f.root, nil)
+		f.setForm(nil)
 	}
 	return f, a, nil
+}
+
+// setForm sets the data of the generated form.
+func (f *actionForm) setForm(errs schemaform.Errors) {
+	f.Form = fieldData(f.root, errs)
+	if f.Act == "edit" && f.Activity != nil && len(f.Activity.Editable) > 0 {
+		f.Form.Editable, f.Form.Limited = f.Activity.Editable, true
+	}
 }
 
 // build makes the generated form, and lists what must be confirmed.
@@ -197,7 +205,7 @@ func (f *actionForm) preset(set string) {
 	}
 	if field := f.root.Find(pointer); field != nil && (field.Kind == schemaform.Choice || field.Kind == schemaform.Boolean) {
 		field.Set(json.RawMessage(value))
-		f.Form = fieldData(f.root, nil)
+		f.setForm(nil)
 	}
 }
 

@@ -31,6 +31,23 @@ rules:
   reason: such orders do not exist
 `
 
+// Fields that the rules do not let people change are read-only, and say so.
+func TestEdit_FixedFieldsAreReadOnly(t *testing.T) {
+	s := openDefaults(t, `editable: ["/amount"]`)
+	id := ask(t, s, "inproc:refund", "r1", refundInput)
+	form := s.SignIn("ann").Get("/requests/" + id + "/edit").Body
+	for name, fixed := range map[string]bool{"v/order": true, "v/payment": true, "v/amount": false} {
+		_, input, _ := strings.Cut(form, `name="`+name+`"`)
+		input, _, _ = strings.Cut(input, ">")
+		if strings.Contains(input, " readonly") != fixed {
+			t.Errorf("%s: %s", name, input)
+		}
+	}
+	if n := strings.Count(form, "The rules do not let you change this."); n != 3 { // also the note
+		t.Errorf("%d fields say that they are fixed", n)
+	}
+}
+
 // The preview of an edit says what the policy requires for the new values. Nothing is sent.
 func TestEdit_PreviewSaysWhoElseMustAgree(t *testing.T) {
 	rules, err := policy.Load("policy.yaml", []byte(orderRules), policy.Options{})

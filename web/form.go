@@ -129,6 +129,22 @@ type formField struct {
 	Errors schemaform.Errors
 	// Whole reports that the field is the whole answer.
 	Whole bool
+	// Editable, if Limited is set, are the pointers of what the rules let people change.
+	Editable []string
+	Limited  bool
+}
+
+// Fixed reports whether the rules do not let people change the value of the field.
+func (f formField) Fixed() bool {
+	covers := func(p string) bool { return f.Pointer() == p || strings.HasPrefix(f.Pointer(), p+"/") }
+	return f.Limited && !slices.ContainsFunc(f.Editable, covers)
+}
+
+// inside returns the data of a field inside this one.
+func (f formField) inside(child *schemaform.Field) formField {
+	d := fieldData(child, f.Errors)
+	d.Editable, d.Limited = f.Editable, f.Limited
+	return d
 }
 
 // fieldData returns the data of the template of a field.
@@ -162,7 +178,7 @@ func (f formField) IsLong() bool {
 // Children returns the data of the fields inside.
 func (f formField) Children() (list []formField) {
 	for _, child := range f.Fields {
-		list = append(list, fieldData(child, f.Errors))
+		list = append(list, f.inside(child))
 	}
 	return list
 }
@@ -172,7 +188,7 @@ func (f formField) Variant() *formField {
 	if f.Selected < 0 || f.Selected >= len(f.Fields) {
 		return nil
 	}
-	d := fieldData(f.Fields[f.Selected], f.Errors)
+	d := f.inside(f.Fields[f.Selected])
 	return &d
 }
 

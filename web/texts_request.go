@@ -192,6 +192,7 @@ var requestTexts = translation{
 
 	"form.answer":   "Answer",
 	"form.optional": "optional",
+	"form.fixed":    "The rules do not let you change this.",
 	"form.none":     "leave out",
 	"form.null":     "null",
 	"form.choose":   "Choose…",

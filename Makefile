@@ -226,7 +226,8 @@ need-oidc: need-node
 
 # The pages are tested in Chromium, with the fonts of the pictures in docs/img, and with the accessibility checker axe-core.
 need-chromium: need-node
-	@missing=; command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null || missing=chromium-headless-shell; \
+	@missing=; command -v chromium-headless-shell >/dev/null || missing=chromium-headless-shell; \
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || missing="$$missing chromium"; \
 	for font in inter jetbrains-mono; do [ -d /usr/share/doc/fonts-$$font ] || missing="$$missing fonts-$$font"; done; \
 	if [ -n "$$missing" ] && command -v apt-get >/dev/null; then \
 		echo "installing $$missing for the tests of the pages"; \

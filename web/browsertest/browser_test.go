@@ -84,7 +84,13 @@ func openTab(t *testing.T, s *webtest.Server, person string, window size, action
 // newTab opens a tab of a new browser, which is not signed in.
 func newTab(t *testing.T, s *webtest.Server, window size) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	return newTabOf(t, browser, s, window)
+}
+
+// newTabOf opens a tab of a Chromium, with its own cookies.
+func newTabOf(t *testing.T, running context.Context, s *webtest.Server, window size) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(running, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	b := &tab{t, ctx, s}
 	// The tab lives as long as the context of the first call, so that one has no timeout.

@@ -255,11 +255,13 @@ func (h *Handler) absorb(ctx context.Context, s *stored, tx *tx, sent map[string
 			if err := h.apply(ctx, s, tx, m.AnswerByPerson(&s.Conversation, link.Question, *state.Answer, now), link.Line, now); err != nil {
 				return err
 			}
+		case link.Question != "": // the request was withdrawn, or has expired
+			m.HandBack(&s.Conversation, link.Question)
 		case state.Failed:
 			var result Result
 			m.remark(&s.Conversation, "failed", &result)
 			s.said(result.Say, now)
-		case link.Question == "" && state.Output != "":
+		case state.Output != "":
 			s.line(Line{From: ByAgent, Text: state.Output, Run: link.Run, Modality: s.Modality, At: now})
 		}
 	}

@@ -24,9 +24,10 @@ const (
 //
 //	queued ──▶ asked ── answer ─────────────────────────────▶ answered ──▶ Deliver
 //	            ├─ semantic match with risk, or voice ──▶ confirming ── yes ──▶ answered
-//	  │         ├─ "someone else" ──▶ collecting ──▶ comparing ──▶ drafted ── yes ──▶ answered
-//	  │         ├─ counter-question: explained, stays asked
-//	  │         ├─ unclear: asked again; three times: choices, or handed over
+//	            ├─ "someone else" ──▶ collecting ──▶ comparing ──▶ drafted ── yes ──▶ answered
+//	            ├─ counter-question: explained, stays asked
+//	            ├─ unclear: asked again; three times: choices, or handed over
+//	            │     handed over ── no person answers ──▶ queued
 //	            ├─ new intent: queued again, or withdrawn
 //	            ├─ escape ──▶ escaped ──▶ Deliver
 //	            ├─ deadline ──▶ expired ──▶ Deliver
@@ -326,6 +327,14 @@ func (m *Machine) AnswerByPerson(c *Conversation, id string, answer Answer, now 
 		m.accept(c, a, answer, now, &r)
 	}
 	return r
+}
+
+// HandBack asks the user again for the answer to a question that no person has answered for them.
+func (m *Machine) HandBack(c *Conversation, id string) {
+	if a := c.Find(id); a != nil && a.Status == HandedOver {
+		a.Status, a.Unclear = Queued, 0
+		a.ReAsks++
+	}
 }
 
 // forget removes a closed question from the focus and from the candidates of a reply.

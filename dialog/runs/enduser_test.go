@@ -3,6 +3,7 @@ package runs_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,5 +79,49 @@ rules: []
 	}
 	if r, err = w.handler.Get(t.Context(), account, "c"); err != nil || last(r) != "Did: send it" || !r.Questions[0].Answer.Yes {
 		t.Errorf("%+v, %v", r.Lines, err)
+	}
+}
+
+// handOver has a question handed over, after some messages, and returns the request of the person.
+func (w *world) handOver(messages ...string) executor.RequestView {
+	w.t.Helper()
+	for _, text := range append(messages, "mail anna", "blue", "blue", "blue") {
+		w.say("c", dialog.Message{Text: text, Modality: dialog.Voice})
+	}
+	list, err := w.executor.ListRequests(w.t.Context(), account, store.InboxFilter{State: store.InterruptPending, Kind: runs.Person.Name()})
+	if err != nil || len(list) != 1 {
+		w.t.Fatalf("%d handed over, %v", len(list), err)
+	}
+	return list[0]
+}
+
+func TestHandOver_WithoutAnAnswerTheUserIsAskedAgain(t *testing.T) {
+	w := newWorld(t, openStore(t, "memory"))
+	asked := w.handOver()
+	if err := w.executor.Abandon(t.Context(), account, asked.ID, abandon("clerk")); err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.handler.Get(t.Context(), account, "c")
+	if err != nil || r.Questions[0].Status != dialog.Asked || !strings.Contains(last(r), "Which Anna?") {
+		t.Fatalf("%+v, %v", r.Lines, err)
+	}
+	if r = w.say("c", dialog.Message{Text: "legal"}); last(r) != "Did: mail anna" {
+		t.Errorf("%+v", r.Lines)
+	}
+}
+
+func TestHandOver_LongTranscriptIsCut(t *testing.T) {
+	w := newWorld(t, openStore(t, "memory"))
+	var messages []string
+	for range 12 {
+		messages = append(messages, strings.Repeat("<long> ", 2000))
+	}
+	asked := w.handOver(messages...)
+	var data runs.HandedOver
+	if err := json.Unmarshal(asked.Data, &data); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(data.Transcript); n < 5 || data.Transcript[0] != "…" || data.Transcript[n-2] != "user: blue" {
+		t.Errorf("%d lines, from %.20s to %s", n, data.Transcript[0], data.Transcript[n-1])
 	}
 }

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -72,10 +73,22 @@ func HandOver() (inproc.Graph, error) {
 	return inproc.Flow(flow, inproc.FlowConfig[handOver]{Description: "Asks a person to answer a question of an agent for its user."}), nil
 }
 
+// maxTranscript is the size of a transcript in bytes of JSON. The request also has the question.
+const maxTranscript = 64 << 10
+
+// transcriptOf returns the last lines of a conversation, after "…" if there are earlier ones.
 func transcriptOf(lines []dialog.Line) []string {
-	texts := make([]string, 0, len(lines))
-	for _, line := range lines {
-		texts = append(texts, string(line.From)+": "+line.Text)
+	var texts []string
+	size := 0
+	for _, line := range slices.Backward(lines) {
+		text := string(line.From) + ": " + line.Text
+		data, _ := json.Marshal(text) // a string
+		if size += len(data) + 1; size > maxTranscript {
+			texts = append(texts, "…")
+			break
+		}
+		texts = append(texts, text)
 	}
+	slices.Reverse(texts)
 	return texts
 }

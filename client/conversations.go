@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/dialog"
@@ -28,6 +29,12 @@ func (c *Client) Conversations(ctx context.Context) (page api.Page[api.Conversat
 // Conversation returns a conversation with its questions, transcript and runs.
 func (c *Client) Conversation(ctx context.Context, id string) (record dialog.Record, err error) {
 	return record, c.call(ctx, request{path: conversationsPath + "/" + url.PathEscape(id)}, &record)
+}
+
+// ConversationReport counts what agents asked their users in the last days.
+func (c *Client) ConversationReport(ctx context.Context, days int) (report dialog.Report, err error) {
+	r := request{path: "/analytics/conversations", query: url.Values{"days": {strconv.Itoa(days)}}}
+	return report, c.call(ctx, r, &report)
 }
 
 // SendMessage sends a message of the user and returns the conversation afterwards. A message

@@ -128,6 +128,10 @@ func TestConversations_RecordHasEverythingByteForByte(t *testing.T) {
 		len(a.Turns) != 1 || a.Turns[0].Question == "" || a.Target.Run == "" || a.Modality != dialog.Text || r.User != "user" {
 		t.Errorf("%+v", a)
 	}
+	report := s.call("approver@acme", "GET", "/api/v1/analytics/conversations?days=1", "")
+	if !strings.Contains(report.body, `"runs":1,"runs_with_questions":1`) || !strings.Contains(report.body, `"agent":"assistant"`) {
+		t.Error(report.body)
+	}
 	list := s.call("user@acme", "GET", conversations, "")
 	if !strings.Contains(list.body, `"title":"write to Anna"`) || !strings.Contains(list.body, `"open":0`) {
 		t.Error(list.body)

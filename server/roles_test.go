@@ -105,6 +105,7 @@ var mayCall = map[string][]authn.Role{
 	"DELETE /api/v1/me/views/{id}":                {authn.RoleApprover, authn.RoleAuditor},
 	"GET /api/v1/requests/counts":                 {authn.RoleApprover, authn.RoleAuditor},
 	"POST /api/v1/conversations":                  {authn.RoleUser},
+	"GET /api/v1/analytics/conversations":         {authn.RoleApprover, authn.RoleAuditor},
 	"GET /api/v1/conversations":                   {authn.RoleUser, authn.RoleAuditor},
 	"GET /api/v1/conversations/{id}":              {authn.RoleUser, authn.RoleAuditor},
 	"POST /api/v1/conversations/{id}/messages":    {authn.RoleUser},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/analytics"
+	"github.com/fermata-go/fermata/dialog"
 )
 
 // analyticsPeriods are the periods to choose from, in days.
@@ -19,7 +20,9 @@ type analyticsData struct {
 	Days    int
 	Periods []filterLink
 	Columns []columnChart
-	Charts  []chart
+	// Asked is what agents asked their users; nil if there are no conversations.
+	Asked  *dialog.Report
+	Charts []chart
 }
 
 // chart is a horizontal bar chart with its table.
@@ -47,6 +50,15 @@ func (s *Site) analyticsPage(v *visit) (response, error) {
 	var err error
 	if data.Report, err = v.api.Analytics(v.ctx(), data.Days, v.ZoneName()); err != nil {
 		return nil, err
+	}
+	if s.config.Chat {
+		asked, err := v.api.ConversationReport(v.ctx(), data.Days)
+		if err != nil {
+			return nil, err
+		}
+		if len(asked.Rows) > 0 {
+			data.Asked = &asked
+		}
 	}
 	if v.FormValue("format") == "csv" {
 		return csvFile{Name: "fermata-analytics.csv", Rows: reportRows(data.Report)}, nil
@@ -84,6 +96,11 @@ func newChart(title string, rows []analytics.Row) chart {
 		})
 	}
 	return c
+}
+
+// Waited returns the average time from a question to its answer.
+func (v *visit) Waited(r dialog.Row) string {
+	return v.span(r.Waited / time.Duration(max(r.Answered, 1)))
 }
 
 // Span returns a number of seconds in words.

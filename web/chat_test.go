@@ -59,6 +59,7 @@ func TestChat_QuestionsAreCardsAndWorkWithoutScripts(t *testing.T) {
 		t.Error(again.Body)
 	}
 	want(t, b.Get("/chat"), http.StatusOK, "write to Anna about lunch")
+	want(t, s.SignIn("ann").Get("/analytics"), http.StatusOK, "Questions to users", "1 run has ended, 1 with a question", "disambiguation.")
 	if other := s.SignIn("bob", authn.RoleUser).Get(path); other.Status != http.StatusNotFound {
 		t.Errorf("another user: %d", other.Status)
 	}

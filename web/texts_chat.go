@@ -42,6 +42,22 @@ var chatTexts = translation{
 	"line.dialog":         "Asked the user:",
 	"dialog.how":          "The user answers this in the conversation.",
 
+	// the table of analytics.go
+	"asked.title":      "Questions to users",
+	"asked.rate.one":   "%d run has ended, %d with a question",
+	"asked.rate.other": "%d runs have ended, %d with a question",
+	"asked.agent":      "Agent",
+	"asked.wording":    "Wording",
+	"asked.questions":  "Questions",
+	"asked.answered":   "Answered",
+	"asked.escaped":    "Abandoned",
+	"asked.expired":    "Expired",
+	"asked.repeated":   "Repeated",
+	"asked.unclear":    "Unclear replies",
+	"asked.person":     "By a person",
+	"asked.corrected":  "Corrected",
+	"asked.time":       "Mean time",
+
 	"chat.try.mail": "write to Anna about lunch",
 	"chat.try.meet": "meet Tom on 2027-05-31",
 }

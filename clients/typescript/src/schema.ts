@@ -45,6 +45,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/analytics/conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report what agents ask their users
+         * @description Counts the runs that have ended and those of them that asked something, and the questions that have ended, per agent and wording. waited is the sum of the times from question to answer, in nanoseconds. It names no users.
+         */
+        get: operations["conversation-report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/answers": {
         parameters: {
             query?: never;
@@ -108,7 +128,7 @@ export interface paths {
         };
         /**
          * Reconcile the audit log, the runs and the effects
-         * @description The result is computed on request from the log and all runs of the account, which can take a while. One such call per account runs at a time. After a long one, the next call may be rejected for up to a minute (503, Retry-After).
+         * @description The result is computed on request from the log and all runs of the account, which can take a while. One such call per account runs at a time. Others wait up to two seconds and are then rejected (503, Retry-After).
          */
         get: operations["audit-findings"];
         put?: never;
@@ -208,7 +228,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message of the user
-         * @description Sends a text, a button (question and choice), a form (question and fields), telephone keys (question and digits) or several answers at once (replies). The response is the conversation afterwards. If working is true, a run takes longer and more lines follow: read or follow the conversation. A message with an id is idempotent. After a lost connection send it again.
+         * @description Sends a text, a button (question and choice), a form (question and fields), telephone keys (question and digits) or several answers at once (replies). The response is the newest part of the conversation afterwards: earlier is the number of lines before it. If working is true, a run takes longer and more lines follow: read or follow the conversation. A message with an id is idempotent. After a lost connection send it again.
          *
          *     With Accept: text/event-stream the response is a stream as of follow-conversation. It begins with the message, and ends when the assistant has answered or asks something.
          */
@@ -1875,6 +1895,45 @@ export interface components {
             question: string;
             scope: string;
         };
+        ConversationReport: {
+            /** Format: int64 */
+            conversations: number;
+            rows: components["schemas"]["ConversationRow"][] | null;
+            /** Format: int64 */
+            runs: number;
+            /** Format: int64 */
+            runs_with_questions: number;
+        };
+        ConversationRow: {
+            agent: string;
+            /** Format: int64 */
+            answered: number;
+            /** Format: int64 */
+            confirmed: number;
+            /** Format: int64 */
+            corrections: number;
+            /** Format: int64 */
+            escaped: number;
+            /** Format: int64 */
+            expired: number;
+            /** Format: int64 */
+            handed_over: number;
+            /** Format: int64 */
+            lapsed: number;
+            /** Format: int64 */
+            questions: number;
+            /** Format: int64 */
+            re_asks: number;
+            /** Format: int64 */
+            semantic: number;
+            /** Format: int64 */
+            semantic_corrections: number;
+            template: string;
+            /** Format: int64 */
+            unclear: number;
+            /** Format: int64 */
+            waited: number;
+        };
         ConversationRunLink: {
             asked?: boolean;
             /** Format: int64 */
@@ -3241,6 +3300,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Report"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "conversation-report": {
+        parameters: {
+            query?: {
+                /** @description How many days the report covers. */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationReport"];
                 };
             };
             /** @description Error */

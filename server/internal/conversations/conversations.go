@@ -6,6 +6,7 @@
 //	GET  /conversations/{id}             the whole record
 //	POST /conversations/{id}/messages    say something; answered as JSON, or as an event stream
 //	GET  /conversations/{id}/events      follow as an event stream
+//	GET  /analytics/conversations        report what agents ask
 //
 // A user sees and continues only conversations of their own. Auditors read those of all users of
 // their account.
@@ -72,6 +73,10 @@ func (h *Handlers) Register(to huma.API) {
 		"With Accept: text/event-stream the response is a stream as of follow-conversation. It begins with the message, and ends when the assistant has answered or asks something."
 	send.Responses = h.sendResponses(to)
 	huma.Register(to, send, h.send)
+
+	report := endpoint.New("conversation-report", http.MethodGet, api.Prefix+"/analytics/conversations", "Report what agents ask their users", authn.RoleApprover, authn.RoleAuditor)
+	report.Description = "Counts the runs that have ended and those of them that asked something, and the questions that have ended, per agent and wording. waited is the sum of the times from question to answer, in nanoseconds. It names no users."
+	huma.Register(to, report, h.report)
 
 	follow := endpoint.New("follow-conversation", http.MethodGet, path+"/{id}/events", "Stream the lines of a conversation (server-sent events)", authn.RoleUser, authn.RoleAuditor)
 	follow.Description = "Sends the event line for each line of the transcript, with its number as the id, and the event state after each change; state has no id. " +
@@ -180,6 +185,21 @@ func (h *Handlers) peek(ctx context.Context, id string, auditing bool) (dialog.R
 		return dialog.Record{}, problemOf(dialog.ErrNotFound)
 	}
 	return record, nil
+}
+
+type reportInput struct {
+	Days int `query:"days" minimum:"1" maximum:"3660" default:"30" doc:"How many days the report covers."`
+}
+
+func (h *Handlers) report(ctx context.Context, in *reportInput) (*struct{ Body dialog.Report }, error) {
+	if h.Dialog == nil {
+		return &struct{ Body dialog.Report }{dialog.Report{Rows: []dialog.Row{}}}, nil
+	}
+	report, err := h.Dialog.Report(ctx, endpoint.Principal(ctx).Account, time.Now().AddDate(0, 0, -in.Days), time.Time{})
+	if err != nil {
+		return nil, problems.Of(err)
+	}
+	return &struct{ Body dialog.Report }{report}, nil
 }
 
 func errNoAssistant() error { return problems.New("not_found", "the server has no assistant") }

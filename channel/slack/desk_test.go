@@ -73,9 +73,13 @@ func openOfficeWith(t testing.TB, change func(*slack.Config), desks func(*office
 }
 
 // openOfficeAt is openOfficeWith with a clock of the store; nil for that of the host.
-func openOfficeAt(t testing.TB, clock func() time.Time, change func(*slack.Config), desks func(*office, *executor.DeskConfig)) *office {
+func openOfficeAt(t testing.TB, clock *storeClock, change func(*slack.Config), desks func(*office, *executor.DeskConfig)) *office {
 	t.Helper()
-	o := &office{workspace: openWorkspace(t, slackfake.Config{}, change), tb: t, links: make(map[string]string), known: make(map[string]bool), keys: memory.NewStore(clock)}
+	var now func() time.Time
+	if clock != nil {
+		now = clock.now
+	}
+	o := &office{workspace: openWorkspace(t, slackfake.Config{}, change), tb: t, links: make(map[string]string), known: make(map[string]bool), keys: memory.NewStore(now)}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -93,7 +97,11 @@ func openOfficeAt(t testing.TB, clock func() time.Time, change func(*slack.Confi
 	if desks != nil {
 		desks(o, &people)
 	}
-	e, err := executor.New(executor.Config{Store: o.keys, Sealer: sealer, Providers: []provider.Provider{others}, Poll: 5 * time.Millisecond, Log: log, Desk: people})
+	var st port.Store = o.keys
+	if clock != nil {
+		st = watchedStore{o.keys, clock}
+	}
+	e, err := executor.New(executor.Config{Store: st, Sealer: sealer, Providers: []provider.Provider{others}, Poll: 5 * time.Millisecond, Log: log, Desk: people})
 	must(err)
 	apiServer, err := server.New(server.Config{Executor: e, Auth: authn.Keys(o.keys), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: log})
 	must(err)

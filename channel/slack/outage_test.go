@@ -1,42 +1,67 @@
 package slack_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/channel/slack"
 	"github.com/fermata-go/fermata/channel/slack/slackfake"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/server/authn"
+	port "github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
 )
 
-// storeClock is a clock that a test moves. Each poll of the executor reads it.
+// storeClock is a clock that a test moves.
 type storeClock struct {
 	start time.Time
 	moved atomic.Int64 // nanoseconds
-	reads atomic.Int64
+
+	mu     sync.Mutex
+	passes map[port.DocumentKind]int // of the loops of the executor, by what they look for
 }
 
-func (c *storeClock) now() time.Time {
-	c.reads.Add(1)
-	return c.start.Add(time.Duration(c.moved.Load()))
-}
+func (c *storeClock) now() time.Time { return c.start.Add(c.passed()) }
 
 func (c *storeClock) passed() time.Duration { return time.Duration(c.moved.Load()) }
 
-// move moves the clock by a step, and waits until the executor has looked at it several times.
+// watchedStore counts the passes of the loops.
+type watchedStore struct {
+	*memory.Store
+	clock *storeClock
+}
+
+func (s watchedStore) DueDocuments(ctx context.Context, kind port.DocumentKind, limit int) ([]port.Document, error) {
+	s.clock.mu.Lock()
+	s.clock.passes[kind]++
+	s.clock.mu.Unlock()
+	return s.Store.DueDocuments(ctx, kind, limit)
+}
+
+// count returns the passes of the loops for requests, notices and deliveries.
+func (c *storeClock) count() (all [3]int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return [3]int{c.passes["request"], c.passes["notice"], c.passes["delivery"]}
+}
+
+// move moves the clock by a step, and waits until each loop has made two passes.
 func (c *storeClock) move(step time.Duration) {
-	seen := c.reads.Load()
 	c.moved.Add(int64(step))
-	for c.reads.Load() < seen+15 {
-		time.Sleep(time.Millisecond)
+	for before := c.count(); ; time.Sleep(time.Millisecond) {
+		if now := c.count(); now[0] > before[0]+1 && now[1] > before[1]+1 && now[2] > before[2]+1 {
+			return
+		}
 	}
 }
 
@@ -44,8 +69,8 @@ func (c *storeClock) move(step time.Duration) {
 // names the target that failed, and half a minute after the outage every copy shows the truth: what
 // was decided has no buttons, and what is open can be decided.
 func TestOutage_OneHourPagesAndEveryCopyIsReplacedAfterwards(t *testing.T) {
-	clock, p := &storeClock{start: time.Now()}, new(pager)
-	o := openOfficeAt(t, clock.now, nil, func(o *office, c *executor.DeskConfig) {
+	clock, p := &storeClock{start: time.Now(), passes: make(map[port.DocumentKind]int)}, new(pager)
+	o := openOfficeAt(t, clock, func(c *slack.Config) { c.Now = clock.now }, func(o *office, c *executor.DeskConfig) {
 		c.Channels = []channel.Channel{current{o}, p}
 		c.Routes = map[string]desk.Route{"default": {Name: "default", DeadlineFrom: desk.DeadlineFromCreated, Steps: []desk.Step{
 			{Notify: []string{"slack:" + o.ops}}, {At: desk.Duration(30 * time.Minute), Page: []string{"pager:oncall"}}, {At: desk.Duration(50 * time.Minute), Expire: "stale"},

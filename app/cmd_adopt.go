@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,10 +21,11 @@ type adoptCommands struct {
 
 type adoptLangGraph struct {
 	remote
-	Server     string        `arg:"" help:"The URL of the LangGraph server, the same as providers.langgraph.url."`
-	APIKeyFile string        `help:"A file that contains the API key of the LangGraph server." placeholder:"FILE"`
-	Once       bool          `help:"Adopt the threads that are paused now, and exit."`
-	Every      time.Duration `help:"Interval of the searches." default:"5s"`
+	Server     string            `arg:"" help:"The URL of the LangGraph server, the same as providers.langgraph.url."`
+	APIKeyFile string            `help:"A file that contains the API key of the LangGraph server." placeholder:"FILE"`
+	Assistant  map[string]string `help:"The assistant of fermata.yaml for the threads of a graph, if it has another name than the graph. Repeatable." placeholder:"GRAPH=NAME"`
+	Once       bool              `help:"Adopt the threads that are paused now, and exit."`
+	Every      time.Duration     `help:"Interval of the searches." default:"5s"`
 }
 
 // adopted is a line of the output.
@@ -77,7 +79,7 @@ func (c *adoptLangGraph) adoptNew(ctx context.Context, p *program, to *client.Cl
 		if known[thread.StateKey] {
 			continue
 		}
-		row := adopted{StateKey: thread.StateKey, Graph: "langgraph:" + thread.Graph}
+		row := adopted{StateKey: thread.StateKey, Graph: langgraph.Name + ":" + cmp.Or(c.Assistant[thread.Graph], thread.Graph)}
 		_, err := to.Chat(ctx, api.Chat{GraphID: row.Graph, StateKey: row.StateKey, Input: thread.Input})
 		if problem, ok := errors.AsType[*api.Problem](err); ok {
 			row.Problem, err = problem.Code, nil

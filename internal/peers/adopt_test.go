@@ -64,8 +64,8 @@ func TestCancel_EndsTheThreadOfLangGraph(t *testing.T) {
 func TestAdopt_WatchesForPausedThreadsAndLeavesTheThreadOfACancelledRun(t *testing.T) {
 	t.Parallel()
 	peer := newLangGraph(t)
-	s := newServer(t, peer.settings("content_review")...)
-	watch := s.command("bot", "adopt", "langgraph", peer.url, "--every", "100ms")
+	s := newServer(t, peer.settings("review=content_review")...)
+	watch := s.command("bot", "adopt", "langgraph", peer.url, "--every", "100ms", "--assistant", "content_review=review")
 	watch.Stderr = os.Stderr
 	stdout, err := watch.StdoutPipe()
 	if err != nil {
@@ -85,7 +85,7 @@ func TestAdopt_WatchesForPausedThreadsAndLeavesTheThreadOfACancelledRun(t *testi
 			t.Fatalf("the command has ended: %v", lines.Err())
 		}
 		columns := strings.Fields(lines.Text())
-		if len(columns) != 3 || columns[0] != "adopted" || columns[2] != "langgraph:content_review" {
+		if len(columns) != 3 || columns[0] != "adopted" || columns[2] != "langgraph:review" {
 			t.Fatalf("it printed %q", lines.Text())
 		}
 		return columns[1]

@@ -100,7 +100,7 @@ func adoptionOf(input json.RawMessage) (a adoption, ok bool) {
 // findAdopted returns the id of the thread with a hash; "" if it is not paused any more.
 func (x *execution) findAdopted(ctx context.Context, a adoption) (id string, err error) {
 	err = x.provider.client.eachPaused(ctx, func(t threadInfo) bool {
-		if threadHash(t.ID) == a.Thread && t.Metadata.Fermata != markOwned && t.Metadata.Graph == x.assistant.ID {
+		if threadHash(t.ID) == a.Thread && t.Metadata.Fermata != markOwned && (t.Metadata.Graph == x.assistant.ID || t.Metadata.Assistant == x.assistant.ID) {
 			id = t.ID
 		}
 		return id == ""

@@ -1,11 +1,19 @@
 package app
 
 import (
+	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel/webpush"
+	"github.com/fermata-go/fermata/channel/webpush/pushfake"
+	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/server/authn"
 )
 
 func TestChannelsWebPushKey_CreatesAKeyForTheConfiguration(t *testing.T) {
@@ -35,5 +43,48 @@ func TestChannelsWebPushKey_CreatesAKeyForTheConfiguration(t *testing.T) {
 	all, err := new(program).openChannels(c, nil)
 	if err != nil || webPushOf(all) == nil || webPushOf(all).PublicKey() != key.Public() {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// A browser that a person has subscribed is notified of a new request by the default route.
+func TestServe_WebPushOfTheConfiguration(t *testing.T) {
+	writeFiles(t, nil)
+	if code, _, errOut := call(t, "channels", "webpush-key", "push.key"); code != exitOK {
+		t.Fatal(errOut)
+	}
+	r, _ := startOf(t, settingsOf(t, "FERMATA_CHANNELS_WEBPUSH_KEY_FILE=push.key", "FERMATA_LISTEN_PUBLIC_URL=https://fermata.example.com", "FERMATA_CHANNELS_WEBPUSH_ALLOW=127.0.0.1"))
+	key, kept, err := authn.NewKey("acme", "ann", authn.RoleApprover, time.Time{})
+	if err == nil {
+		err = addKey(t.Context(), r.store, kept)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann, err := client.New(r.url, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := ann.PushKey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := pushfake.New()
+	peer := httptest.NewServer(service)
+	t.Cleanup(peer.Close)
+	b := service.Subscribe(peer.URL, server.PublicKey)
+	if _, err := ann.AddPushSubscription(t.Context(), api.AddPushSubscription{Name: "Laptop", Endpoint: b.Endpoint, Keys: api.PushKeys{P256DH: b.P256DH, Auth: b.Auth}}); err != nil {
+		t.Fatal(err)
+	}
+	input := json.RawMessage(`{"kind":"approval","data":{"action":"refund","args":{"amount":120}}}`)
+	if _, err := r.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "refund-1", Graph: "external:request", Input: input}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the browser is notified", func() bool { return len(service.Messages(b)) == 1 })
+	if m := service.Messages(b)[0]; !strings.Contains(string(m.Data), "amount: 120") || m.TTL < 23*time.Hour {
+		t.Errorf("%s, TTL %v", m.Data, m.TTL)
+	}
+	page, err := ann.Deliveries(t.Context(), client.DeliveryQuery{Channel: webpush.Kind})
+	if err != nil || len(page.Items) != 1 || strings.Contains(page.Items[0].Address, b.Auth) {
+		t.Errorf("%+v, %v", page, err)
 	}
 }

@@ -99,6 +99,9 @@ func TestDemo_SlackRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if key, err := server.PushKey(t.Context()); err != nil || key.PublicKey == "" {
+		t.Errorf("the demo cannot notify browsers: %v", err)
+	}
 	request := func(key string) api.Request {
 		t.Helper()
 		view, err := server.Run(t.Context(), key)

@@ -19,6 +19,9 @@
 //   - [Handler]: it serves HTTP requests.
 //   - [Tester]: it can send a test message.
 //   - [AddressChecker]: it can tell whether an address in a route is possible.
+//   - [AddressLabeler]: its addresses contain secrets.
+//   - [Personal]: it reaches people one by one.
+//   - [InboxNotifier]: its addresses get the notices for the target inbox.
 //
 // A channel never trusts a name in a message. It asks [Desk.Client] for a client that acts as the
 // person who linked this account of the channel, and uses the JSON API like every other client.

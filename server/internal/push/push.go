@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -83,7 +84,7 @@ func (h *Handlers) add(ctx context.Context, in *struct{ Body api.AddPushSubscrip
 	}
 	s, err := c.Subscribe(webpush.Subscription{Endpoint: in.Body.Endpoint, P256DH: in.Body.Keys.P256DH, Auth: in.Body.Keys.Auth})
 	if err != nil {
-		return nil, problems.New("bad_request", "the subscription is not valid: %s", err)
+		return nil, problems.New("bad_request", "the subscription is not valid: %s", strings.TrimPrefix(err.Error(), "webpush: "))
 	}
 	me := endpoint.Principal(ctx)
 	added, err := h.Executor.AddAddress(ctx, me.Account, me.From(), webpush.Kind, s.Address(), in.Body.Name)

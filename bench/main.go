@@ -24,6 +24,7 @@ type config struct {
 	cpuProfile string
 	parked     int
 	decided    int
+	talking    int
 }
 
 // stretch is long enough for many garbage collections.
@@ -56,6 +57,7 @@ func parse(args []string) (config, error) {
 	flags.BoolVar(&c.quick, "quick", false, "run one operation of everything as a correctness check; its times are not judged")
 	flags.IntVar(&c.parked, "parked", 0, "also measure an executor with this many waiting runs; a million takes minutes and gigabytes")
 	flags.IntVar(&c.decided, "decided", 0, "also measure a report over this many decisions; a million takes minutes and gigabytes")
+	flags.IntVar(&c.talking, "conversations", talkFull.conversations, "number of open conversations in the scenarios dialog/…")
 	flags.StringVar(&c.cpuProfile, "cpuprofile", "", "write a CPU profile to this `file`; samples carry the labels side and scenario")
 	scenario := flags.String("scenario", "", "measure only the scenarios whose name matches this `regexp`")
 	if err := flags.Parse(args); err != nil {
@@ -72,6 +74,9 @@ func parse(args []string) (config, error) {
 	}
 	if c.decided != 0 && (c.decided < minDecided || c.decided > maxParked) {
 		return c, fmt.Errorf("-decided must be between %d and %d", minDecided, maxParked)
+	}
+	if c.talking <= talkFull.single || c.talking > maxParked {
+		return c, fmt.Errorf("-conversations must be between %d and %d", talkFull.single+1, maxParked)
 	}
 	var err error
 	c.scenario, err = regexp.Compile(*scenario)
@@ -104,6 +109,7 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
 	engines := plan{rounds: c.rounds, duration: stretch}
 	hold, web, park, recovery, inbox, talking, clicks := holdFull, webFull, parkedFull, recoveryFull, inboxFull, talkFull, slackFull
+	talking.conversations = c.talking
 	if c.quick {
 		engines, hold, web, park, recovery, inbox, talking, clicks, r.Rounds = plan{rounds: 1}, holdQuick, webQuick, parkedQuick, recoveryQuick, inboxQuick, talkQuick, slackQuick, 1
 	}

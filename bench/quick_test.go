@@ -96,7 +96,7 @@ func TestEngine_WrongResultIsAnError(t *testing.T) {
 }
 
 func TestParse_InvalidArgumentsAreErrors(t *testing.T) {
-	for _, args := range [][]string{{"-rounds", "0"}, {"-scenario", "("}, {"quick"}, {"-parked", "999"}, {"-parked", "10000000"}, {"-decided", "999"}, {"-decided", "10000000"}} {
+	for _, args := range [][]string{{"-rounds", "0"}, {"-scenario", "("}, {"quick"}, {"-parked", "999"}, {"-parked", "10000000"}, {"-decided", "999"}, {"-decided", "10000000"}, {"-conversations", "500"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q passed", args)
 		}

@@ -204,7 +204,7 @@ func (p talkPlan) measure(ctx context.Context, name string, progress io.Writer) 
 		return r, err
 	}
 	r.Heap = heapInUse()
-	fmt.Fprintf(progress, "%s: answering\n", r.Name)
+	fmt.Fprintf(progress, "%s: answering; heap %s with a tenth, %s with all\n", r.Name, mebibytes(r.HeapTenth), mebibytes(r.Heap))
 	return r, p.answer(ctx, t, &r)
 }
 

@@ -26,6 +26,15 @@ func (c *Client) Conversations(ctx context.Context) (page api.Page[api.Conversat
 	return page, c.call(ctx, request{path: conversationsPath}, &page)
 }
 
+// AllConversations returns a page of the conversations of all users, by id, for auditors.
+func (c *Client) AllConversations(ctx context.Context, cursor string) (page api.Page[api.Conversation], err error) {
+	query := url.Values{"all": {"true"}}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	return page, c.call(ctx, request{path: conversationsPath, query: query}, &page)
+}
+
 // Conversation returns a conversation with its questions, transcript and runs.
 func (c *Client) Conversation(ctx context.Context, id string) (record dialog.Record, err error) {
 	return record, c.call(ctx, request{path: conversationsPath + "/" + url.PathEscape(id)}, &record)

@@ -16,6 +16,9 @@ import (
 // chatData is the data of the chat page.
 type chatData struct {
 	Items []api.Conversation
+	// All has the conversations of all users, for auditors; Next is the address of the next page.
+	All  bool
+	Next string
 	// Record is the conversation that is shown; nil for a new one.
 	*dialog.Record
 	Bubbles []bubble
@@ -82,11 +85,19 @@ func (s *Site) chatList(v *visit) (data chatData, err error) {
 	if !s.config.Chat {
 		return data, errNotFound
 	}
-	list, err := v.api.Conversations(v.ctx())
+	var list api.Page[api.Conversation]
+	if data.All = !v.mayChat(); data.All {
+		list, err = v.api.AllConversations(v.ctx(), v.FormValue("cursor"))
+	} else {
+		list, err = v.api.Conversations(v.ctx())
+	}
 	if err != nil {
 		return data, err
 	}
-	data.Items, data.Key = list.Items, client.NewID()
+	data.Items, data.Key, data.ReadOnly = list.Items, client.NewID(), data.All
+	if list.Next != "" {
+		data.Next = pageURL("/chat", "cursor", list.Next)
+	}
 	if s.config.Tour {
 		data.Examples = []string{v.t("chat.try.mail"), v.t("chat.try.meet")}
 	}
@@ -140,7 +151,7 @@ func (s *Site) loadChat(v *visit, data *chatData) error {
 
 // show fills in a conversation: open questions become cards, all other lines bubbles.
 func (d *chatData) show(v *visit, record dialog.Record) {
-	d.Record, d.ReadOnly = &record, record.User != v.Me.Principal
+	d.Record, d.ReadOnly = &record, d.All || record.User != v.Me.Principal
 	newest := make(map[string]int) // the line of the newest wording of each open question
 	for _, line := range record.Lines {
 		if line.Prompt == nil || line.Prompt.Question == "" || d.ReadOnly {

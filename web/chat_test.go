@@ -1,13 +1,16 @@
 package web_test
 
 import (
+	"context"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/examples/assistant/office"
+	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server/authn"
 	"github.com/fermata-go/fermata/web"
@@ -63,7 +66,9 @@ func TestChat_QuestionsAreCardsAndWorkWithoutScripts(t *testing.T) {
 	if other := s.SignIn("bob", authn.RoleUser).Get(path); other.Status != http.StatusNotFound {
 		t.Errorf("another user: %d", other.Status)
 	}
-	want(t, s.SignIn("eve", authn.RoleAuditor).Get(path), http.StatusOK, "conversation of ada")
+	eve := s.SignIn("eve", authn.RoleAuditor)
+	want(t, eve.Get("/chat"), http.StatusOK, `href="`+path+`"`, "ada · ", "Choose a conversation")
+	want(t, eve.Get(path), http.StatusOK, "conversation of ada")
 }
 
 func TestChat_SeveralQuestionsAreOneForm(t *testing.T) {
@@ -118,6 +123,37 @@ func TestChat_ForgedTextIsHarmless(t *testing.T) {
 	}
 	want(t, b.Post(path, "choice", "q1:<b>", "idempotency_key", "k"), http.StatusUnprocessableEntity, "q1")
 	want(t, b.Post(path, "choice", "q9:anna-m"), http.StatusUnprocessableEntity)
+}
+
+// A question that the user may ignore is set apart, and follows the result.
+func TestChat_AsideFollowsTheResultAndIsSetApart(t *testing.T) {
+	type errand struct {
+		Query string `json:"query"`
+		Done  string `json:"done,omitempty"`
+	}
+	g := graph.New[errand]("aside")
+	g.Node("ask", func(ctx context.Context, s errand) (errand, error) {
+		answer, err := dialog.Ask(ctx, dialog.Question{
+			Kind: dialog.Disambiguation, Relevance: dialog.NonBlocking, Text: "Which Anna did you mean?", Say: "The mail is sent.", Default: "anna-m",
+			Options: []dialog.Option{{ID: "anna-m", Label: "Anna Meier"}, {ID: "anna-s", Label: "Anna Schmidt"}},
+		})
+		s.Done = "Noted: " + answer.Option
+		return s, err
+	})
+	g.Edge(graph.Start, "ask")
+	g.Edge("ask", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, func(c *webtest.Config) {
+		c.Graphs = append(c.Graphs, inproc.Flow(flow, inproc.FlowConfig[errand]{Content: func(s errand) string { return s.Done }}))
+		c.Assistant = "inproc:aside"
+		c.Site = func(api http.Handler) (http.Handler, error) { return web.New(web.Config{API: api, Chat: true}) }
+	}).SignIn("ada", authn.RoleUser)
+	path := begin(t, b, "hello")
+	want(t, b.Get(path), http.StatusOK, "The mail is sent.", `class="card panel ask aside"`, "By the way", "You do not have to answer this.", `value="q1:anna-s"`)
+	want(t, b.Follow(b.Post(path, "choice", "q1:anna-s")), http.StatusOK, "Noted: anna-s")
 }
 
 func TestChat_WithoutAnAssistantThereIsNoPage(t *testing.T) {

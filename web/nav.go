@@ -1,6 +1,9 @@
 package web
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // navGroup is a group of entries of the navigation.
 type navGroup struct {
@@ -41,7 +44,7 @@ func (s *Site) navigation(v *visit, current string) []navGroup {
 		if !s.paths[e.path] || e.path == "/admin" && !v.isAdmin() {
 			continue
 		}
-		if isChat := e.path == "/chat"; isChat && (!s.config.Chat || !v.mayChat()) || !isChat && v.onlyChats() {
+		if isChat := e.path == "/chat"; isChat && (!s.config.Chat || !v.mayChat() && !slices.Contains(v.Me.Roles, "auditor")) || !isChat && v.onlyChats() {
 			continue
 		}
 		title := ""

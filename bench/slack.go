@@ -72,7 +72,7 @@ const (
 type slackPlan struct{ rounds, decisions, single, outage int }
 
 var (
-	slackFull  = slackPlan{rounds: 3, decisions: 640, single: 200, outage: 10_000}
+	slackFull  = slackPlan{rounds: 3, decisions: 640, single: 200, outage: 1_000}
 	slackQuick = slackPlan{rounds: 1, decisions: 16, single: 2, outage: 60}
 )
 

@@ -102,6 +102,7 @@ var coreTexts = translation{
 
 	"error.form":                  "The form could not be read.",
 	"error.back":                  "Go to the inbox",
+	"error.home":                  "Go to the first page",
 	"error.signin":                "Sign in",
 	"error.kept":                  "What you typed is kept on this page.",
 	"error.signinnew":             "Sign in in a new tab",

@@ -193,6 +193,7 @@ func serverSettings(c *config.Config) (list []api.Setting) {
 func serverLimits(l config.Limits) server.Limits {
 	return server.Limits{
 		Body: l.Body, Rate: l.Rate, Burst: l.Burst, InFlight: l.InFlight, Concurrency: l.Concurrency, Streams: l.Streams, IdleConns: l.IdleConns, OpenRequests: l.OpenRequests, ActiveRuns: l.ActiveRuns, RequestsPerAgent: l.RequestsPerAgent,
+		MessageRate: l.MessageRate, MessageBurst: l.MessageBurst,
 		BodyTimeout: l.BodyTimeout, WriteTimeout: l.WriteTimeout, Heartbeat: l.Heartbeat, AuthRecheck: l.AuthRecheck,
 	}
 }

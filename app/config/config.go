@@ -175,6 +175,9 @@ type Limits struct {
 	OpenRequests int     `key:"openRequests" min:"1" help:"Open requests of an account before it cannot start more runs."`
 	ActiveRuns   int     `key:"activeRuns" min:"1" help:"Ready or running runs of an account before it cannot start more."`
 
+	MessageRate  float64 `key:"messageRate" min:"0.001" help:"Messages per second of one conversation in the long run."`
+	MessageBurst int     `key:"messageBurst" min:"1" help:"Messages of one conversation at once."`
+
 	RequestsPerAgent int `key:"requestsPerAgent" min:"0" help:"Requests that one agent may create in an hour; 0 means no limit. All servers of a store share the count."`
 
 	BodyTimeout  time.Duration `key:"bodyTimeout" min:"1ms" help:"Timeout for reading a request body."`
@@ -237,7 +240,7 @@ func Default() *Config {
 		Desk:      Desk{KeepRulings: true},
 		Channels:  Channels{Email: Email{Security: "starttls", LinkLifetime: 24 * time.Hour}},
 		Audit:     Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour, ReceiptAfter: 24 * time.Hour}},
-		Limits:    Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, IdleConns: 5000, OpenRequests: 10000, ActiveRuns: 1000, BodyTimeout: 15 * time.Second, WriteTimeout: 10 * time.Second, Heartbeat: 15 * time.Second, AuthRecheck: time.Minute},
+		Limits:    Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, IdleConns: 5000, OpenRequests: 10000, ActiveRuns: 1000, MessageRate: 1, MessageBurst: 20, BodyTimeout: 15 * time.Second, WriteTimeout: 10 * time.Second, Heartbeat: 15 * time.Second, AuthRecheck: time.Minute},
 		Providers: Providers{Claude: Claude{Command: "claude", Processes: 4}},
 		Metrics:   Metrics{Addr: "127.0.0.1:9464"},
 		Tracing:   Tracing{Sample: 1, Service: "fermata"},

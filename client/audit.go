@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/fermata-go/fermata/api"
 )
@@ -33,4 +34,53 @@ func (c *Client) AuditLines(ctx context.Context, after int64) (lines []byte, err
 // while, and returns the discrepancies.
 func (c *Client) Findings(ctx context.Context) (found api.Findings, err error) {
 	return found, c.call(ctx, request{path: "/audit/findings"}, &found)
+}
+
+// AuditQuery selects records of the account's audit log. The zero value selects all of them.
+type AuditQuery struct {
+	// Before is the sequence number below which records are read; 0 is the end of the log.
+	Before int64
+	Limit  int
+	// Text is a part of the stored record. Kind, Actor and Request are equal to those of the
+	// record.
+	Text, Kind, Actor, Request string
+	// Since and Until limit the time: since <= time < until.
+	Since, Until time.Time
+}
+
+// AuditRecords returns a page of the selected records, newest first.
+func (c *Client) AuditRecords(ctx context.Context, q AuditQuery) (page api.AuditRecords, err error) {
+	query := make(url.Values)
+	for name, value := range map[string]string{"q": q.Text, "kind": q.Kind, "actor": q.Actor, "request": q.Request} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	for name, number := range map[string]int64{"before": q.Before, "limit": int64(q.Limit)} {
+		if number > 0 {
+			query.Set(name, strconv.FormatInt(number, 10))
+		}
+	}
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			query.Set(name, at.UTC().Format(time.RFC3339))
+		}
+	}
+	return page, c.call(ctx, request{path: "/audit/records", query: query}, &page)
+}
+
+// AuditAbout returns the records about a request, oldest first and exactly as they are stored: one
+// JSON object per line.
+func (c *Client) AuditAbout(ctx context.Context, id string) (lines []byte, err error) {
+	return lines, c.call(ctx, request{path: "/audit/requests/" + url.PathEscape(id)}, &lines)
+}
+
+// VerifyAudit verifies the account's audit log on the server, which may take a while.
+func (c *Client) VerifyAudit(ctx context.Context) (report api.AuditVerification, err error) {
+	return report, c.call(ctx, request{path: "/audit/verification"}, &report)
+}
+
+// ProveAudit returns the proof of a record as a file for fermata audit check.
+func (c *Client) ProveAudit(ctx context.Context, seq int64) (proof []byte, err error) {
+	return proof, c.call(ctx, request{path: "/audit/records/" + strconv.FormatInt(seq, 10) + "/proof"}, &proof)
 }

@@ -16,6 +16,15 @@ import (
 // AuditConfig says whether the audit logs of all accounts are signed and checked in the background.
 type AuditConfig = admin.AuditConfig
 
+// AuditQuery selects records of an audit log.
+type AuditQuery = admin.AuditQuery
+
+// AuditPage is a page of the records that an [AuditQuery] selects.
+type AuditPage = admin.AuditPage
+
+// MaxAuditScan is how many records of a log one search reads.
+const MaxAuditScan = admin.MaxAuditScan
+
 // JobResult is the result of the last run of a periodic job, in whichever process.
 type JobResult = periodic.JobResult
 
@@ -68,6 +77,30 @@ func (m Maintenance) Analytics(ctx context.Context, account string, query analyt
 // AuditLines returns lines of an account's audit log, exactly as they are stored.
 func (m Maintenance) AuditLines(ctx context.Context, account string, after int64, limit int) ([]store.AuditLine, error) {
 	return m.admin.AuditLines(ctx, account, after, limit)
+}
+
+// AuditRecords returns the records of an account that a query selects, newest first. It reads
+// [MaxAuditScan] records at most.
+func (m Maintenance) AuditRecords(ctx context.Context, account string, query AuditQuery) (AuditPage, error) {
+	return m.admin.AuditRecords(ctx, account, query)
+}
+
+// AuditAbout returns the records about a request, oldest first, exactly as they are stored. It
+// reads the whole log.
+func (m Maintenance) AuditAbout(ctx context.Context, account, request string) ([][]byte, error) {
+	return m.admin.AuditAbout(ctx, account, request)
+}
+
+// VerifyAudit verifies the log of an account against its signed checkpoints. An invalid log is not
+// an error; the report has the problem.
+func (m Maintenance) VerifyAudit(ctx context.Context, account string) (audit.VerifyReport, error) {
+	return m.admin.VerifyAudit(ctx, account)
+}
+
+// ProveAudit returns the proof of a record as a file for [audit.CheckProof]. Errors are those of
+// [audit.Prove]; audit.ErrNotSigned also if this installation does not sign.
+func (m Maintenance) ProveAudit(ctx context.Context, account string, seq int64) ([]byte, error) {
+	return m.admin.ProveAudit(ctx, account, seq)
 }
 
 // AuditCheckpoints returns the signed checkpoints of an account's audit log that cover more than

@@ -56,6 +56,8 @@ var slowCalls = []slowCall{
 	{"replay", "POST", "/api/v1/policies/replay", `{"policy":"default: deny\n","seconds":3600}`},
 	{"findings", "GET", "/api/v1/audit/findings", ""},
 	{"analytics", "GET", "/api/v1/analytics", ""},
+	{"verification", "GET", "/api/v1/audit/verification", ""},
+	{"records of a request", "GET", "/api/v1/audit/requests/int_1", ""},
 }
 
 // Heavy reads are CPU-bound, and one key can send a hundred at once: so each account has one at a

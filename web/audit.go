@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -12,67 +11,74 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
 )
 
 // auditData is the data of the page of the audit log.
 type auditData struct {
-	Records []auditRecord
-	After   int64
-	Newer   string // the address of the next page
-	Search  string
+	Records []api.AuditRecord
+	// Search, Kind, Actor, Request and Day are the filters.
+	Search, Kind, Actor, Request, Day string
+	Filtered                          bool
+	// Scanned is how many records were read.
+	Scanned int
+	// Older, Newer and Newest are the addresses of other pages; "" if there is none.
+	Older, Newer, Newest string
 	// Checkpoint is the latest signed state of the log.
 	Checkpoint *api.Checkpoint
 	PublicKey  string
-	// Findings are set if the person asked for a reconciliation.
+	// Findings are set if the person asked for a reconciliation, Verified for a verification.
 	Findings *api.Findings
-	// Busy is set if the server cannot reconcile now.
+	Verified *api.AuditVerification
+	// Busy is set if the server cannot search, reconcile or verify now.
 	Busy *api.Problem
 }
 
-// auditRecord is a record of the log as the page shows it.
-type auditRecord struct {
-	Seq   int64     `json:"seq"`
-	Time  time.Time `json:"time"`
-	Kind  string    `json:"kind"`
-	Actor struct {
-		Principal string `json:"principal"`
-	} `json:"actor"`
-	Place struct {
-		Interrupt string `json:"interrupt"`
-	} `json:"place"`
-	Body json.RawMessage `json:"body"`
+// auditPage is how many records a page has.
+const auditPage = 100
+
+// auditKinds are the kinds that the filter offers.
+var auditKinds = []string{
+	"request.asked", "request.decided", "request.refused", "request.expired", "request.withdrawn", "request.revealed", "effect.begun", "effect.ended", "run.started", "run.ended",
+	"policy.loaded", "policy.denied", "grant.made", "grant.used", "grant.revoked", "session.begun", "key.made",
 }
 
-// auditPage is how many records a page has.
-const auditPage = 200
-
-// audit lists the records of the log.
+// audit lists the records of the log, newest first.
 func (s *Site) audit(v *visit) (response, error) {
-	data := auditData{Search: strings.TrimSpace(v.FormValue("q"))}
-	data.After, _ = strconv.ParseInt(v.FormValue("after"), 10, 64) // a wrong number is the beginning
-	if data.After < 0 {
-		data.After = 0
+	field := func(name string) string { return strings.TrimSpace(v.FormValue(name)) }
+	data := auditData{Search: field("q"), Kind: field("kind"), Actor: field("actor"), Request: field("request"), Day: field("day")}
+	query := client.AuditQuery{Limit: auditPage, Text: data.Search, Kind: data.Kind, Actor: data.Actor, Request: data.Request}
+	if day, err := time.ParseInLocation(time.DateOnly, data.Day, v.Zone); err == nil {
+		query.Since, query.Until = day, day.AddDate(0, 0, 1)
+	} else {
+		data.Day = "" // a wrong day is all days
 	}
-	text, err := v.api.AuditLines(v.ctx(), data.After)
-	if err != nil {
+	data.Filtered = data.Search+data.Kind+data.Actor+data.Request+data.Day != ""
+	if n, err := strconv.ParseInt(v.FormValue("before"), 10, 64); err == nil && n > 0 { // a wrong number is the end
+		query.Before = n
+	}
+	list, err := v.api.AuditRecords(v.ctx(), query)
+	if data.Busy, err = orBusy(data.Busy, err); err != nil {
 		return nil, err
 	}
-	lines := slices.Collect(bytes.Lines(text))
-	more := len(lines) > auditPage
-	for _, line := range lines[:min(len(lines), auditPage)] {
-		var r auditRecord
-		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, err
+	data.Records, data.Scanned = list.Items, list.Scanned
+	link := func(before int64) string {
+		at := ""
+		if before > 0 {
+			at = strconv.FormatInt(before, 10)
 		}
-		if data.Search == "" || strings.Contains(strings.ToLower(string(line)), strings.ToLower(data.Search)) {
-			data.Records = append(data.Records, r)
+		return pageURL("/audit", "q", data.Search, "kind", data.Kind, "actor", data.Actor, "request", data.Request, "day", data.Day, "before", at)
+	}
+	if list.Next > 0 {
+		data.Older = link(list.Next)
+	}
+	if query.Before > 0 {
+		data.Newest = link(0)
+		if !data.Filtered {
+			data.Newer = link(query.Before + auditPage)
 		}
-		data.After = r.Seq
 	}
-	if more {
-		data.Newer = pageURL("/audit", "after", strconv.FormatInt(data.After, 10), "q", data.Search)
-	}
-	signed, err := v.api.Checkpoints(v.ctx(), 0)
+	signed, err := latestCheckpoint(v)
 	if err != nil {
 		return nil, err
 	}
@@ -82,15 +88,139 @@ func (s *Site) audit(v *visit) (response, error) {
 	}
 	if v.FormValue("findings") != "" {
 		found, err := v.api.Findings(v.ctx())
-		if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Status == http.StatusServiceUnavailable {
-			data.Busy = problem
-		} else if err != nil {
+		if data.Busy, err = orBusy(data.Busy, err); err != nil {
 			return nil, err
-		} else {
+		}
+		if data.Busy == nil {
 			data.Findings = &found
+		}
+	}
+	if v.FormValue("verify") != "" {
+		report, err := v.api.VerifyAudit(v.ctx())
+		if data.Busy, err = orBusy(data.Busy, err); err != nil {
+			return nil, err
+		}
+		if data.Busy == nil {
+			data.Verified = &report
 		}
 	}
 	return page{Name: "audit", Title: v.t("audit.title"), Data: data}, nil
 }
 
+// latestCheckpoint returns the last page of the signed checkpoints, with the public key.
+func latestCheckpoint(v *visit) (signed api.Checkpoints, err error) {
+	for after := int64(0); ; after = signed.Next {
+		page, err := v.api.Checkpoints(v.ctx(), after)
+		if err != nil {
+			return signed, err
+		}
+		if signed = page; signed.Next == 0 {
+			return signed, nil
+		}
+	}
+}
+
+// orBusy separates the problem that the server reads too much now from other errors.
+func orBusy(before *api.Problem, err error) (*api.Problem, error) {
+	if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Status == http.StatusServiceUnavailable {
+		return problem, nil
+	}
+	return before, err
+}
+
+// auditProof downloads the proof of a record.
+func (s *Site) auditProof(v *visit) (response, error) {
+	seq, err := strconv.ParseInt(v.PathValue("seq"), 10, 64)
+	if err != nil {
+		return nil, errNotFound
+	}
+	proof, err := v.api.ProveAudit(v.ctx(), seq)
+	if err != nil {
+		return nil, err
+	}
+	return download{Name: "fermata-proof-" + strconv.FormatInt(seq, 10) + ".json", Type: "application/json", Body: proof}, nil
+}
+
+// download is a file.
+type download struct {
+	Name, Type string
+	Body       []byte
+}
+
+func (d download) write(_ *Site, v *visit) error {
+	setDownloadHeaders(v.w.Header(), d.Name, d.Type)
+	v.w.WriteHeader(http.StatusOK)
+	_, _ = v.w.Write(d.Body) // a disconnected client does not read it
+	return nil
+}
+
+func setDownloadHeaders(h http.Header, name, mediaType string) {
+	setPageHeaders(h, "")
+	h.Set("Content-Type", mediaType)
+	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+}
+
+// auditExport downloads the log as fermata audit export writes it: the records as stored, with the
+// signed checkpoints in between.
+func (s *Site) auditExport(v *visit) (response, error) {
+	notes := make(map[int64]string)
+	for after := int64(0); ; {
+		page, err := v.api.Checkpoints(v.ctx(), after)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range page.Items {
+			notes[c.Size] = c.Note
+		}
+		if after = page.Next; after == 0 {
+			break
+		}
+	}
+	first, err := v.api.AuditLines(v.ctx(), 0)
+	if err != nil {
+		return nil, err
+	}
+	return logFile{first: first, notes: notes}, nil
+}
+
+// logFile is the download of a log.
+type logFile struct {
+	first []byte           // the first records
+	notes map[int64]string // the checkpoints, by the number of their last record
+}
+
+func (f logFile) write(_ *Site, v *visit) error {
+	setDownloadHeaders(v.w.Header(), "fermata-audit.jsonl", "application/x-ndjson")
+	v.w.WriteHeader(http.StatusOK)
+	after := int64(0)
+	for lines := f.first; len(lines) > 0; {
+		for line := range strings.Lines(string(lines)) {
+			after++ // the numbers of a log have no gaps
+			if _, err := v.w.Write([]byte(line)); err != nil {
+				return nil // the client has disconnected
+			}
+			if note, signed := f.notes[after]; signed {
+				checkpoint, err := json.Marshal(struct {
+					Checkpoint string `json:"checkpoint"`
+					Account    string `json:"account"`
+				}{note, v.Me.Account})
+				if err != nil {
+					panic(http.ErrAbortHandler)
+				}
+				_, _ = v.w.Write(append(checkpoint, '\n'))
+			}
+		}
+		var err error
+		if lines, err = v.api.AuditLines(v.ctx(), after); err != nil {
+			panic(http.ErrAbortHandler) // so that the browser does not keep a part of the log as the whole
+		}
+	}
+	return nil
+}
+
+// IsAuditor reports whether the person may read the audit log.
+func (v *visit) IsAuditor() bool { return v.isAdmin() || slices.Contains(v.Me.Roles, "auditor") }
+
 func requestURL(id string) string { return "/requests/" + url.PathEscape(id) }
+
+func auditURL(id string) string { return "/audit/requests/" + url.PathEscape(id) }

@@ -110,7 +110,8 @@ func TestAudit_RecordsAndFindings(t *testing.T) {
 	b := s.SignIn("ann")
 	want(t, b.Get("/audit"), http.StatusOK, "run.started", "Verify it yourself")
 	want(t, b.Get("/audit?findings=1"), http.StatusOK, "There are none.")
-	want(t, b.Get("/audit?q=nonsense"), http.StatusOK, "No records")
+	want(t, b.Get("/audit?q=nonsense"), http.StatusOK, "No records", "records were searched")
+	want(t, b.Get("/audit?verify=1"), http.StatusOK, "records are valid")
 	want(t, s.SignIn("bob", authn.RoleApprover).Get("/audit"), http.StatusForbidden)
 }
 

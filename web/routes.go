@@ -61,6 +61,9 @@ var routes = []route{
 
 	// audit.go
 	{"GET /audit", (*Site).audit},
+	{"GET /audit/export", (*Site).auditExport},
+	{"GET /audit/records/{seq}/proof", (*Site).auditProof},
+	{"GET /audit/requests/{id}", (*Site).auditEvidence},
 
 	// analytics.go
 	{"GET /analytics", (*Site).analyticsPage},

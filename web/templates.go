@@ -59,6 +59,7 @@ func (s *Site) funcs() template.FuncMap {
 		"runURL":     runURL,
 		"graphURL":   graphURL,
 		"requestURL": requestURL,
+		"auditURL":   auditURL,
 		"schemaName": schemaName,
 		"dict":       dict,
 		"short":      short,
@@ -76,6 +77,7 @@ func (s *Site) funcs() template.FuncMap {
 		"reasoncodes": func() []string { return []string{"wrong_arguments", "not_needed", "too_risky", "policy"} },
 		"spans":       func() []string { return []string{"1h", "4h", "1d", "3d", "7d"} },
 		"operators":   s.operators,
+		"auditkinds":  func() []string { return auditKinds },
 		"runevents":   func() []string { return runEvents },
 		// dictshell returns the data of a page with other page data, for shared parts
 		"dictshell": func(d shell, data any) shell {

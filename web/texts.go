@@ -32,7 +32,7 @@ func (t translation) count(key string, n int, args ...any) string {
 
 // english has all texts of the pages. Keys begin with the name of the page. Pages with many texts
 // have a table of their own.
-var english = merged(coreTexts, inboxTexts, requestTexts, tourTexts, notificationTexts, accountTexts, channelTexts, chatTexts, pushTexts)
+var english = merged(coreTexts, inboxTexts, requestTexts, tourTexts, auditTexts, notificationTexts, accountTexts, channelTexts, chatTexts, pushTexts)
 
 func merged(tables ...translation) translation {
 	all := make(translation)
@@ -313,36 +313,6 @@ var coreTexts = translation{
 	"grants.empty.text":  "An approver can remember an approval for similar actions, if the policy allows it.",
 
 	"note.revoked": "The grant was revoked.",
-
-	// audit.go
-	"audit.title":          "Audit",
-	"audit.lead":           "Every decision and effect, in a log that shows if it was changed.",
-	"audit.signed":         "Signed up to record %d.",
-	"audit.check":          "Check for discrepancies",
-	"audit.findings":       "Discrepancies between log, runs and effects",
-	"audit.clean":          "There are none.",
-	"audit.severity":       "Severity",
-	"audit.finding":        "Finding",
-	"audit.where":          "Where",
-	"severity.page":        "Act now",
-	"severity.warn":        "Check",
-	"severity.info":        "Info",
-	"audit.search":         "Search this page of the log",
-	"audit.find":           "Search",
-	"audit.seq":            "No.",
-	"audit.time":           "Time",
-	"audit.event":          "Event",
-	"audit.actor":          "By",
-	"audit.request":        "Request",
-	"audit.details":        "Details",
-	"audit.show":           "Show",
-	"audit.newer":          "Newer records",
-	"audit.empty.title":    "No records",
-	"audit.empty.text":     "Records appear with the first run of the account.",
-	"audit.verify":         "Verify it yourself",
-	"audit.verify.text":    "The command line program downloads the log and checks every hash and signature:",
-	"audit.verify.command": "fermata audit verify",
-	"audit.key":            "Public key of the signatures:",
 
 	// analytics.go
 	"analytics.title":        "Analytics",

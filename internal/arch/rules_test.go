@@ -102,7 +102,7 @@ var layers = []layer{
 	{"channel/channeltest", may(".", "channel", "desk", "executor", "provider/inproc", "store", "internal/..."), "the suite uses a channel only through the port, in front of a real executor"},
 	{"channel/...", may(".", "api", "client", "channel", "channel/...", "desk", "internal/..."), "a channel renders cards and acts for people through the API, so it cannot bypass the API"},
 	{"web/internal/...", may("internal/..."), "rendering of untrusted text, independent of the API"},
-	{"web", may(".", "drawing", "analytics", "api", "client", "desk", "dialog", "policy", "policy/...", "web/internal/...", "internal/..."), "the pages are an API client, so they cannot bypass the API; of desk, dialog and policy they use the types of API responses"},
+	{"web", may(".", "drawing", "analytics", "api", "audit", "client", "desk", "dialog", "policy", "policy/...", "web/internal/...", "internal/..."), "the pages are an API client, so they cannot bypass the API; of audit, desk, dialog and policy they use the types of API responses"},
 	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another protocol for the same executor"},
 	{"server/internal/admission", may("internal/..."), "limits know accounts and connections, not the API"},
 	{"server/internal/problems", may(".", "api", "store", "provider", "executor", "desk", "internal/..."), "error responses, for all parts of the server"},

@@ -139,6 +139,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit/records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List audit records, newest first
+         * @description A search with filters reads at most 20000 records per call, and one such call per account runs at a time. Continue with next. For the stored bytes, export the log.
+         */
+        get: operations["list-audit-records"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit/records/{seq}/proof": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Prove that a record is in the signed audit log
+         * @description fermata audit check checks the file offline, with the public key of the log. A record that no checkpoint covers yet has no proof (404).
+         */
+        get: operations["prove-audit-record"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit/requests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the audit records about a request as stored, one per line
+         * @description The whole log is searched: one such call per account runs at a time.
+         */
+        get: operations["read-audit-of-request"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit/verification": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Verify the audit log against its signed checkpoints
+         * @description Every record is read: one such call per account runs at a time. The server verifies its own log, so this is not a substitute for fermata audit verify with kept checkpoints.
+         */
+        get: operations["verify-audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/configuration": {
         parameters: {
             query?: never;
@@ -1570,6 +1650,58 @@ export interface components {
             items: components["schemas"]["AnsweredRequest"][] | null;
             /** @description The cursor for the next call. A page may be empty although there are more; there are no more yet if the cursor has not changed. */
             next: string;
+        };
+        AuditProblem: {
+            /** @description A code, such as edited, missing or rewritten. */
+            fault: string;
+            /** Format: int64 */
+            seq: number;
+            text: string;
+        };
+        AuditRecord: {
+            /** @description The id of the person, key or component that acted. */
+            actor?: string;
+            /** @description The content of the record. Its fields depend on the kind. */
+            body?: unknown;
+            kind?: string;
+            request?: string;
+            runId?: string;
+            /** Format: int64 */
+            seq: number;
+            /** Format: date-time */
+            time?: string;
+        };
+        AuditRecords: {
+            items: components["schemas"]["AuditRecord"][] | null;
+            /**
+             * Format: int64
+             * @description The value of before for the next page; omitted if the search reached the beginning of the log or of the period.
+             */
+            next?: number;
+            /**
+             * Format: int64
+             * @description How many records were read, at most 20000. A search that found fewer records than a page and has a next page stopped there.
+             */
+            scanned: number;
+        };
+        AuditVerification: {
+            /**
+             * Format: int64
+             * @description How many signed checkpoints the log extends.
+             */
+            checkpoints: number;
+            /** @description The first problem; omitted if the log is valid. */
+            problem?: components["schemas"]["AuditProblem"];
+            /**
+             * Format: int64
+             * @description How many records were verified, from the first.
+             */
+            records: number;
+            /**
+             * Format: int64
+             * @description The last record that a checkpoint of this server covers; 0 if it does not sign.
+             */
+            signed: number;
         };
         BoundedCount: {
             /** Format: int64 */
@@ -3461,6 +3593,145 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Findings"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-audit-records": {
+        parameters: {
+            query?: {
+                /** @description Return only records with a lower sequence number. */
+                before?: number;
+                /** @description Page size, 100 by default. */
+                limit?: number;
+                /** @description Text that the stored record contains, in any case. */
+                q?: string;
+                /** @description The kind of record, for example request.decided. */
+                kind?: string;
+                /** @description The id of who acted. */
+                actor?: string;
+                /** @description The id of a request. */
+                request?: string;
+                /** @description Return only records from this time on. */
+                since?: string;
+                /** @description Return only records before this time. */
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditRecords"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "prove-audit-record": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                seq: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The proof, a JSON file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "read-audit-of-request": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One JSON object per line. Changing any byte breaks the hash chain. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "verify-audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditVerification"];
                 };
             };
             /** @description Error */

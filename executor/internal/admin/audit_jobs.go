@@ -152,11 +152,16 @@ func (ad *Admin) verifyAgainst(ctx context.Context, account string) (against aud
 	if err != nil {
 		return against, err
 	}
-	public, err := a.Key.Verifier(head.Origin())
-	if err != nil {
-		return against, err
+	if head.Size > 0 { // an empty log has no name, so no key of its own
+		public, err := a.Key.Verifier(head.Origin())
+		if err != nil {
+			return against, err
+		}
+		keys = append(keys, public)
 	}
-	against.Trust, err = audit.NewTrust(append(keys, public)...)
+	if len(keys) > 0 {
+		against.Trust, err = audit.NewTrust(keys...)
+	}
 	return against, err
 }
 

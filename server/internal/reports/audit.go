@@ -1,9 +1,9 @@
 package reports
 
 import (
+	"bytes"
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -25,10 +25,16 @@ func (h *Handlers) registerAudit(to huma.API) {
 	findings.Description = "The result is computed on request from the log and all runs of the account, which can take a while. One such call per account runs at a time. Others wait up to two seconds and are then rejected (503, Retry-After)."
 	huma.Register(to, findings, h.findings)
 	export := endpoint.New("read-audit", http.MethodGet, api.Prefix+"/audit", "Export the audit log of the account as stored, one record per line", authn.RoleAuditor)
-	export.Responses = map[string]*huma.Response{"200": {
+	export.Responses = storedLines()
+	huma.Register(to, export, h.readAudit)
+	h.registerAuditRecords(to)
+}
+
+// storedLines describes records exactly as they are stored.
+func storedLines() map[string]*huma.Response {
+	return map[string]*huma.Response{"200": {
 		Description: "One JSON object per line. Changing any byte breaks the hash chain.", Content: map[string]*huma.MediaType{ndjson: {Schema: &huma.Schema{Type: "string"}}},
 	}}
-	huma.Register(to, export, h.readAudit)
 }
 
 type checkpointsInput struct {
@@ -91,13 +97,22 @@ func (h *Handlers) readAudit(ctx context.Context, in *auditInput) (*huma.StreamR
 	if err != nil {
 		return nil, problems.Of(err)
 	}
+	lines := make([][]byte, len(list))
+	for i, line := range list {
+		lines[i] = line.Raw
+	}
+	return writeLines(lines), nil
+}
+
+// writeLines returns records exactly as they are stored.
+func writeLines(lines [][]byte) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		hc.SetHeader("Content-Type", ndjson)
-		var text strings.Builder
-		for _, line := range list {
-			text.Write(line.Raw)
+		var text bytes.Buffer
+		for _, line := range lines {
+			text.Write(line)
 			text.WriteByte('\n')
 		}
-		_, _ = hc.BodyWriter().Write([]byte(text.String())) // a disconnected client needs no error
-	}}, nil
+		_, _ = hc.BodyWriter().Write(text.Bytes()) // a disconnected client needs no error
+	}}
 }

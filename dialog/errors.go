@@ -22,4 +22,7 @@ var (
 	ErrInvalidID = errors.New("dialog: invalid conversation id")
 	// ErrGone is returned by [Runs] if a run does not wait for the answer any more.
 	ErrGone = errors.New("dialog: the run does not wait for this answer")
+	// ErrRejected is returned by [Runs] if a run can never start: its input is too large, its graph
+	// is unknown, or another run has its state key.
+	ErrRejected = errors.New("dialog: the run cannot be started")
 )

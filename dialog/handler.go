@@ -16,6 +16,7 @@ import (
 const (
 	sweepAfter  = 2 * time.Second
 	pollPersons = 5 * time.Second
+	retryFailed = 30 * time.Second
 	maxTries    = 50
 )
 
@@ -164,22 +165,28 @@ func (h *Handler) Get(ctx context.Context, account, id string) (Record, error) {
 // questions whose deadline has passed, and asks the next questions. It returns the newest part of
 // the conversation.
 func (h *Handler) Advance(ctx context.Context, account, id string) (Record, error) {
+	return h.advance(ctx, account, id, false)
+}
+
+func (h *Handler) advance(ctx context.Context, account, id string, noWait bool) (Record, error) {
 	for range maxTries {
 		s, err := h.load(ctx, account, id)
 		if err != nil {
 			return Record{}, err
 		}
-		sent := make(map[string]error)
+		sent, states := make(map[string]error), make(map[string]RunState)
 		for _, out := range s.Outbox {
-			if err := h.deliver(ctx, account, &s, out); err != nil && !errors.Is(err, ErrGone) {
+			err := h.deliver(ctx, account, &s, out, noWait)
+			switch {
+			case errors.Is(err, ErrRejected):
+				states[out.Run] = RunState{Ended: true, Failed: true}
+			case err != nil && !errors.Is(err, ErrGone):
 				return s.Record, fmt.Errorf("dialog: deliver to %s: %w", out.Run, err)
-			} else {
-				sent[out.ID] = err
 			}
+			sent[out.ID] = err
 		}
-		states := make(map[string]RunState)
 		for _, link := range s.Runs {
-			if link.Settled {
+			if _, rejected := states[link.Run]; rejected || link.Settled {
 				continue
 			}
 			if states[link.Run], err = h.config.Runs.State(ctx, account, link.Run); err != nil {
@@ -207,11 +214,11 @@ func (h *Handler) Advance(ctx context.Context, account, id string) (Record, erro
 	return Record{}, fmt.Errorf("dialog: conversation %s keeps changing: %w", id, store.ErrStale)
 }
 
-func (h *Handler) deliver(ctx context.Context, account string, s *stored, out outgoing) error {
+func (h *Handler) deliver(ctx context.Context, account string, s *stored, out outgoing, noWait bool) error {
 	if !out.Start {
-		return h.config.Runs.Resume(ctx, account, Resume{Run: out.Target.Run, Interrupt: out.Target.Interrupt, ID: out.ID, User: s.User, Answer: *out.Answer})
+		return h.config.Runs.Resume(ctx, account, Resume{Run: out.Target.Run, Interrupt: out.Target.Interrupt, ID: out.ID, User: s.User, Answer: *out.Answer, NoWait: noWait})
 	}
-	start := Start{Run: out.Run, Assistant: s.Assistant, User: s.User, Lines: s.upTo(s.link(out.Run).Line)}
+	start := Start{Run: out.Run, Assistant: s.Assistant, User: s.User, Lines: s.upTo(s.link(out.Run).Line), NoWait: noWait}
 	if out.Question != "" {
 		start.Question = s.Find(out.Question)
 	}
@@ -347,7 +354,8 @@ func (s *stored) startRun(line int, question string) {
 
 // Sweep advances the conversations that are due: those that a process left behind when it failed,
 // those with an expired question, and those whose retention has ended. A server calls it every few
-// seconds. It returns how many it advanced, and the joined errors of the others.
+// seconds. It does not wait for their runs. It returns how many it advanced, and the joined errors
+// of the others, which it tries again after half a minute.
 func (h *Handler) Sweep(ctx context.Context) (int, error) {
 	due, err := h.config.Store.DueDocuments(ctx, ConversationDocument, 100)
 	if err != nil {
@@ -356,13 +364,32 @@ func (h *Handler) Sweep(ctx context.Context) (int, error) {
 	count := 0
 	var failures []error
 	for _, doc := range due {
-		if _, err := h.Advance(ctx, doc.Account, doc.ID); err != nil && !errors.Is(err, ErrNotFound) {
-			failures = append(failures, err)
+		if _, err := h.advance(ctx, doc.Account, doc.ID, true); err != nil && !errors.Is(err, ErrNotFound) {
+			failures = append(failures, err, h.postpone(ctx, doc.Account, doc.ID))
 			continue
 		}
 		count++
 	}
 	return count, errors.Join(failures...)
+}
+
+// postpone makes a conversation that failed due later, so that it does not delay others.
+func (h *Handler) postpone(ctx context.Context, account, id string) error {
+	doc, err := h.config.Store.Document(ctx, account, ConversationDocument, id)
+	if err != nil || len(doc.Body) == 0 || doc.DueAt.IsZero() || h.now().Before(doc.DueAt) {
+		return err
+	}
+	body, err := h.config.Store.Body(doc)
+	if err != nil {
+		return err
+	}
+	err = h.config.Store.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{{
+		Kind: ConversationDocument, ID: id, BaseRevision: doc.Revision, Body: body, Index: []byte("{}"), DueAt: h.now().Add(retryFailed),
+	}}})
+	if errors.Is(err, store.ErrStale) { // it has changed, and so has its time
+		return nil
+	}
+	return err
 }
 
 var (

@@ -32,7 +32,8 @@ const (
 // same key and a resume with the same id count once. Package dialog/runs implements it with an
 // executor.
 type Runs interface {
-	// Start starts a run. It returns when the run waits, has ended, or takes long.
+	// Start starts a run. It returns when the run waits, has ended, or takes long. It returns
+	// ErrRejected if a repetition cannot succeed; the user is told that the request failed.
 	Start(ctx context.Context, account string, start Start) error
 	// Resume answers an interrupt. It returns ErrGone if the run does not wait for it any more.
 	Resume(ctx context.Context, account string, resume Resume) error
@@ -50,12 +51,16 @@ type Start struct {
 	Lines []Line
 	// Question is the question that a person has to answer for the user; nil for a run of an agent.
 	Question *Asking
+	// NoWait returns at once, without waiting for the run.
+	NoWait bool
 }
 
 // Resume is an answer to deliver.
 type Resume struct {
 	Run, Interrupt, ID, User string
 	Answer                   Answer
+	// NoWait returns at once, without waiting for the run.
+	NoWait bool
 }
 
 // RunState is the state of a run.

@@ -124,6 +124,8 @@ type world struct {
 	model     dialog.Model
 	config    func(*executor.Config)
 	retention time.Duration
+	graph     inproc.Graph
+	input     func(dialog.Start) (json.RawMessage, error)
 	wrap      func(dialog.Documents, dialog.Runs) (dialog.Documents, dialog.Runs)
 
 	executor *executor.Executor
@@ -175,6 +177,9 @@ func newWorld(t *testing.T, s store.Store) *world {
 		w.store = memory.NewStore(w.clock.Now)
 	}
 	w.machine.HandOver = true
+	w.graph, w.input = assistant(t), func(s dialog.Start) (json.RawMessage, error) {
+		return json.Marshal(work{Text: s.Lines[len(s.Lines)-1].Text})
+	}
 	w.start()
 	t.Cleanup(w.stop)
 	return w
@@ -186,7 +191,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	p, err := inproc.New(assistant(w.t), person)
+	p, err := inproc.New(w.graph, person)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -201,9 +206,7 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	w.executor.StartWorkers()
-	connected, err := runs.New(runs.Config{Executor: w.executor, Graph: "inproc:assistant", Person: "inproc:" + runs.HandOverGraph, Input: func(s dialog.Start) (json.RawMessage, error) {
-		return json.Marshal(work{Text: s.Lines[len(s.Lines)-1].Text})
-	}})
+	connected, err := runs.New(runs.Config{Executor: w.executor, Graph: "inproc:assistant", Person: "inproc:" + runs.HandOverGraph, Input: w.input})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -57,8 +58,12 @@ func New(config Config) (*Runs, error) {
 	return &Runs{config}, nil
 }
 
-// maxContext is the number of earlier lines that an agent gets.
-const maxContext = 40
+// maxContext is the number of earlier lines that an agent gets, and maxContextSize their size in
+// bytes of JSON. A run may begin with [executor.MaxInput] bytes.
+const (
+	maxContext     = 40
+	maxContextSize = 128 << 10
+)
 
 func agentInput(start dialog.Start) (json.RawMessage, error) {
 	type message struct {
@@ -71,14 +76,27 @@ func agentInput(start dialog.Start) (json.RawMessage, error) {
 		Messages []message `json:"messages,omitempty"`
 	}
 	input.Query = start.Lines[last].Text
-	for _, line := range start.Lines[max(0, last-maxContext):last] {
-		role := "assistant"
+	size := 0
+	for _, line := range slices.Backward(start.Lines[max(0, last-maxContext):last]) {
+		earlier := message{"assistant", line.Text}
 		if line.From == dialog.ByUser {
-			role = "user"
+			earlier.Role = "user"
 		}
-		input.Messages = append(input.Messages, message{role, line.Text})
+		data, _ := json.Marshal(earlier) // strings
+		if size += len(data) + 1; size > maxContextSize {
+			break
+		}
+		input.Messages = append(input.Messages, earlier)
 	}
+	slices.Reverse(input.Messages)
 	return json.Marshal(input)
+}
+
+func (r *Runs) wait(noWait bool) time.Duration {
+	if noWait {
+		return -1
+	}
+	return r.config.Wait
 }
 
 // Start implements [dialog.Runs].
@@ -99,10 +117,15 @@ func (r *Runs) Start(ctx context.Context, account string, start dialog.Start) er
 		return fmt.Errorf("runs: input: %w", err)
 	}
 	_, err = r.config.Executor.Start(ctx, executor.StartRequest{
-		Account: account, StateKey: start.Run, Graph: graph, Input: input, ReserveStateKey: true, Actor: start.User, EndUser: endUser, Via: via, Wait: r.config.Wait,
+		Account: account, StateKey: start.Run, Graph: graph, Input: input, ReserveStateKey: true, Actor: start.User, EndUser: endUser, Via: via, Wait: r.wait(start.NoWait),
 	})
 	if _, pending := errors.AsType[*executor.PendingError](err); pending {
 		return nil
+	}
+	for _, permanent := range []error{executor.ErrInvalid, executor.ErrStateKeyInUse, executor.ErrGraphNotFound} {
+		if errors.Is(err, permanent) {
+			return fmt.Errorf("%w: %w", dialog.ErrRejected, err)
+		}
 	}
 	return err
 }
@@ -115,7 +138,7 @@ func (r *Runs) Resume(ctx context.Context, account string, resume dialog.Resume)
 	}
 	_, err = r.config.Executor.Decide(ctx, executor.DecideRequest{
 		Account: account, StateKey: resume.Run, ResumeID: resume.ID, Actor: resume.User, Via: via,
-		Targets: map[string]executor.Answer{resume.Interrupt: {Value: value}}, Wait: r.config.Wait,
+		Targets: map[string]executor.Answer{resume.Interrupt: {Value: value}}, Wait: r.wait(resume.NoWait),
 	})
 	if _, pending := errors.AsType[*executor.PendingError](err); pending {
 		return nil

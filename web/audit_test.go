@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -90,9 +91,17 @@ func TestAudit_EvidenceOfADecision(t *testing.T) {
 	for _, seq := range []int64{trails[0].Proposed.Seq, trails[0].Approved.Seq, trails[0].Executed[0].Seq} {
 		want(t, got, http.StatusOK, fmt.Sprintf(`href="#r%d"`, seq), fmt.Sprintf(`id="r%d"`, seq))
 	}
+	want(t, b.Get("/audit/decisions"), http.StatusOK, `href="/audit/requests/`+id+`"`, "refund", "ann")
+	want(t, b.Get("/audit/decisions?format=csv"), http.StatusOK, "decided_at,verdict,by", ",approve,ann,", ",refund-17,inproc:refund,"+id+",")
+	export := b.Get("/audit/export")
+	if report, err := audit.VerifyFile(strings.NewReader(export.Body), webtest.Account, audit.VerifyOptions{}, io.Discard); err != nil || report.To == 0 {
+		t.Errorf("%+v: %v", report, err)
+	}
 	want(t, b.Get("/audit/requests/unknown"), http.StatusNotFound)
 	bob := s.SignIn("bob", authn.RoleApprover)
-	want(t, bob.Get("/audit/requests/"+id), http.StatusForbidden)
+	for _, path := range []string{"/audit/requests/" + id, "/audit/decisions", "/audit/export", "/audit/records/1/proof"} {
+		want(t, bob.Get(path), http.StatusForbidden)
+	}
 	if page := bob.Get("/requests/" + id); strings.Contains(page.Body, "/audit/requests/") {
 		t.Error("the page of an approver links to the audit log")
 	}

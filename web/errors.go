@@ -12,8 +12,9 @@ import (
 )
 
 var (
-	errNotFound = &api.Problem{Status: http.StatusNotFound, Code: "not_found"}
-	errInternal = &api.Problem{Status: http.StatusInternalServerError, Code: "internal"}
+	errNotFound  = &api.Problem{Status: http.StatusNotFound, Code: "not_found"}
+	errInternal  = &api.Problem{Status: http.StatusInternalServerError, Code: "internal"}
+	errForbidden = &api.Problem{Status: http.StatusForbidden, Code: "forbidden"}
 )
 
 // errorData is the data of the error page.

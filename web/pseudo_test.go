@@ -133,7 +133,7 @@ func TestTexts_PagesShowOnlyTranslatedTextsAndData(t *testing.T) {
 		"/chat", talk, several, handed, regexp.MustCompile(`/requests/int_\w+`).FindString(b.Get(handed).Body),
 		"/inbox", "/inbox?tab=done", "/inbox?tab=snoozed", "/inbox?id=" + approval, "/inbox?q=tool:refund", "/inbox?q=nothing", "/inbox/views", "/batch?like=" + approval,
 		"/requests/" + approval, "/requests/" + other, "/requests/" + review, "/requests/" + hold, "/requests/" + choice, "/requests/" + form, "/requests/unknown",
-		"/runs", "/runs?status=failed", "/runs/article-tea", "/runs/refund-18", "/graphs", "/graphs/inproc:content-review", "/policies", "/routes", "/grants", "/audit", "/audit?findings=1", "/audit?verify=1&kind=run.started", "/audit/requests/" + other,
+		"/runs", "/runs?status=failed", "/runs/article-tea", "/runs/refund-18", "/graphs", "/graphs/inproc:content-review", "/policies", "/routes", "/grants", "/audit", "/audit?findings=1", "/audit?verify=1&kind=run.started", "/audit/requests/" + other, "/audit/decisions",
 		"/analytics", "/me", "/admin", "/deliveries", "/link/unknown", "/docs", "/nowhere", "/requests/" + review + "/respond", "/requests/" + hold + "/continue", "/requests/" + form + "/respond", "/requests/" + other + "/approve",
 	}
 	for _, act := range []string{"approve", "reject", "edit", "ask", "comment", "claim", "delegate", "snooze", "extend", "escalate", "return", "remember", "cancel"} {

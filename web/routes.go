@@ -63,6 +63,7 @@ var routes = []route{
 	{"GET /audit", (*Site).audit},
 	{"GET /audit/export", (*Site).auditExport},
 	{"GET /audit/records/{seq}/proof", (*Site).auditProof},
+	{"GET /audit/decisions", (*Site).auditDecisions},
 	{"GET /audit/requests/{id}", (*Site).auditEvidence},
 
 	// analytics.go

@@ -119,4 +119,12 @@ var auditTexts = translation{
 	"audit.fact.failure":      "Digest of the error",
 	"audit.fact.ran":          "Digest of the executed action",
 	"audit.fact.result":       "Digest of the result",
+
+	// audit_decisions.go
+	"audit.decisions":      "Decisions",
+	"audit.decisions.more": "The period has more decisions. The CSV file has up to 10,000.",
+	"audit.decisions.none": "No decisions in this period",
+	"audit.verdict":        "Decision",
+	"audit.arguments":      "Arguments",
+	"audit.evidencecolumn": "Evidence",
 }

@@ -163,7 +163,7 @@ func TestPages_AreAccessible(t *testing.T) {
 				{"inbox", "/inbox?id=" + id}, {"list", "/inbox"}, {"search", "/inbox?q=tool:refund"}, {"views", "/inbox/views"}, {"request", "/requests/" + id}, {"review", "/requests/" + review}, {"approve", "/requests/" + id + "/approve"},
 				{"edit", "/requests/" + id + "/edit"}, {"reject", "/requests/" + id + "/reject"}, {"batch", "/batch?like=" + like}, {"missing", "/nowhere"},
 				{"runs", "/runs"}, {"run", "/runs/article-tea"}, {"graphs", "/graphs"}, {"graph", "/graphs/inproc:content-review"}, {"grants", "/grants"},
-				{"policies", "/policies"}, {"routes", "/routes"}, {"audit", "/audit?findings=1"}, {"evidence", "/audit/requests/" + id}, {"analytics", "/analytics"}, {"me", "/me"}, {"admin", "/admin"}, {"deliveries", "/deliveries"}, {"link", link}, {"docs", "/docs"},
+				{"policies", "/policies"}, {"routes", "/routes"}, {"audit", "/audit?findings=1"}, {"evidence", "/audit/requests/" + id}, {"decisions", "/audit/decisions"}, {"analytics", "/analytics"}, {"me", "/me"}, {"admin", "/admin"}, {"deliveries", "/deliveries"}, {"link", link}, {"docs", "/docs"},
 			} {
 				b.open(p.path)
 				for _, colours := range []string{"light", "dark"} {

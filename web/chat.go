@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -48,6 +49,8 @@ type bubble struct {
 type card struct {
 	*dialog.Asking
 	Prompt dialog.Prompt
+	// Shown identifies the question as it is asked now: its id, status and newest line.
+	Shown string
 	// Text is the wording of the question, without the list of the answers that have buttons.
 	Text  string
 	Aside bool
@@ -161,7 +164,7 @@ func (d *chatData) show(v *visit, record dialog.Record) {
 			newest[a.ID] = line.N
 		}
 	}
-	var key []string
+	var shown []string
 	for i, line := range record.Lines {
 		if line.Prompt == nil || newest[line.Prompt.Question] != line.N {
 			aside := false
@@ -174,12 +177,16 @@ func (d *chatData) show(v *visit, record dialog.Record) {
 			continue
 		}
 		a := record.Find(line.Prompt.Question)
-		d.Cards = append(d.Cards, card{Asking: a, Prompt: *line.Prompt, Text: cardText(a, *line.Prompt), Aside: a.Question.Relevance == dialog.NonBlocking, Danger: a.Question.Kind == dialog.Confirmation && a.Question.Risk >= dialog.RiskHigh})
-		key = append(key, a.ID+":"+string(a.Status)+":"+line.Text)
+		shown = append(shown, fmt.Sprintf("%s:%s:%d", a.ID, a.Status, line.N))
+		d.Cards = append(d.Cards, card{
+			Asking: a, Prompt: *line.Prompt, Shown: shown[len(shown)-1], Text: cardText(a, *line.Prompt),
+			Aside: a.Question.Relevance == dialog.NonBlocking, Danger: a.Question.Kind == dialog.Confirmation && a.Question.Risk >= dialog.RiskHigh,
+		})
 	}
-	d.OpenKey = strings.Join(key, "\n")
+	d.OpenKey = strings.Join(shown, " ")
 	if len(d.Cards) > 1 || len(d.Cards) == 1 && len(d.Cards[0].Prompt.Fields) > 0 {
 		form := fieldData(cardForm(d.Cards), nil)
+		form.ByValue = true
 		d.Form = &form
 	}
 }
@@ -259,26 +266,38 @@ func (s *Site) sendChat(v *visit) (response, error) {
 	}
 	id := v.PathValue("id")
 	message := api.SendMessage{ID: v.FormValue(idempotencyName), Channel: chatChannel}
-	switch {
-	case v.FormValue("answers") != "":
+	switch v.FormValue("answers") {
+	case "":
+		message.Question, message.Choice, _ = strings.Cut(v.FormValue("choice"), ":")
+		if message.Choice == "" {
+			message.Text = strings.TrimSpace(v.FormValue("text"))
+		}
+	case dialog.ChoiceEscape:
+		message.Replies = escapeAll(v.PostForm["shown"])
+	default:
+		message.Replies = readAnswers(v.PostForm)
+	}
+	if message.Question != "" || len(message.Replies) > 0 {
 		record, err := v.api.Conversation(v.ctx(), id)
 		if err != nil {
 			return nil, err
 		}
 		var data chatData
 		data.show(v, record)
-		if message.Replies = readCardForm(data.Cards, v.PostForm); v.FormValue("answers") == dialog.ChoiceEscape {
-			message.Replies = escapeAll(data.Cards)
+		// A message that was accepted is sent again: the browser has lost the answer.
+		if !data.ReadOnly && !accepted(record, message.ID) && !data.fits(message, v.PostForm["shown"]) {
+			return s.askAgain(v, id, v.t("chat.changed"))
 		}
-	case v.FormValue("choice") != "":
-		message.Question, message.Choice, _ = strings.Cut(v.FormValue("choice"), ":")
-	default:
-		message.Text = strings.TrimSpace(v.FormValue("text"))
 	}
 	if _, err := v.api.SendMessage(v.ctx(), id, message); err != nil {
 		return s.keepMessage(v, id, err)
 	}
 	return redirect{To: chatURL(id) + "#end"}, nil
+}
+
+// accepted reports whether the conversation has a message.
+func accepted(record dialog.Record, message string) bool {
+	return message != "" && slices.ContainsFunc(record.Lines, func(l dialog.Line) bool { return l.Message == message })
 }
 
 // keepMessage shows the page again, with the message that could not be sent.
@@ -287,6 +306,11 @@ func (s *Site) keepMessage(v *visit, id string, err error) (response, error) {
 	if !ok || problem.Status >= http.StatusInternalServerError || problem.Status == http.StatusNotFound || problem.Status == http.StatusForbidden {
 		return nil, err
 	}
+	return s.askAgain(v, id, problem.Detail)
+}
+
+// askAgain shows the page with what was not sent, and the reason.
+func (s *Site) askAgain(v *visit, id, reason string) (response, error) {
 	data, err := s.chatList(v)
 	if err == nil && id != "" {
 		err = s.loadChat(v, &data)
@@ -294,6 +318,7 @@ func (s *Site) keepMessage(v *visit, id string, err error) (response, error) {
 	if err != nil {
 		return nil, err
 	}
-	data.Text, data.Bad = v.FormValue("text"), problem.Detail
+	data.keepAnswers(v.PostForm)
+	data.Bad = reason
 	return s.chatPage(v, data), nil
 }

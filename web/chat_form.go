@@ -2,7 +2,9 @@ package web
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/fermata-go/fermata/api"
@@ -72,60 +74,121 @@ func fieldSchema(f dialog.Field) json.RawMessage {
 	return schema.JSON()
 }
 
-// readCardForm returns the answers of a form. Questions without an answer stay open.
-func readCardForm(cards []card, sent url.Values) map[string]api.Reply {
-	form := cardForm(cards)
-	fillForm(form, sent)
+// readAnswers returns the answers of a form, by question. It reads only what the browser sent,
+// which has ids instead of positions: a repeated form is the same message, whatever is asked then.
+// Questions without an answer stay open.
+func readAnswers(sent url.Values) map[string]api.Reply {
 	replies := make(map[string]api.Reply)
-	for _, c := range cards {
-		f := form.Field(c.ID)
-		if f == nil {
+	for name := range sent {
+		kind, at, _ := strings.Cut(name, "/")
+		text := sent.Get(name)
+		if kind == textPrefix {
+			text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) // browsers send CRLF
+		}
+		if at == "" || text == "" || kind != textPrefix && kind != selectPrefix {
 			continue
 		}
+		question, field, inForm := strings.Cut(at, "/")
+		question, field = unescapePointer.Replace(question), unescapePointer.Replace(field)
+		reply := replies[question]
 		switch {
-		case len(c.Prompt.Fields) > 0:
-			fields := make(map[string]string)
-			for _, field := range c.Prompt.Fields {
-				if text := textOf(f.Field(field.Name)); text != "" {
-					fields[field.Name] = text
-				}
+		case inForm:
+			if reply.Fields == nil {
+				reply.Fields = make(map[string]string)
 			}
-			if len(fields) > 0 {
-				replies[c.ID] = api.Reply{Fields: fields}
-			}
-		case len(c.Prompt.Choices) > 0:
-			if choice := textOf(f); choice != "" {
-				replies[c.ID] = api.Reply{Choice: choice}
-			}
+			reply.Fields[field] = text
+		case kind == selectPrefix:
+			reply.Choice = text
 		default:
-			if text := textOf(f); text != "" {
-				replies[c.ID] = api.Reply{Text: text}
+			reply.Text = text
+		}
+		replies[question] = reply
+	}
+	return replies
+}
+
+// unescapePointer decodes a part of a JSON pointer.
+var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
+
+// escapeAll abandons the tasks of the questions that a form showed.
+func escapeAll(shown []string) map[string]api.Reply {
+	replies := make(map[string]api.Reply)
+	for _, s := range shown {
+		id, _, _ := strings.Cut(s, ":")
+		replies[id] = api.Reply{Choice: dialog.ChoiceEscape}
+	}
+	return replies
+}
+
+// fits reports whether the questions that a message answers are still those that its form showed.
+func (d *chatData) fits(message api.SendMessage, shown []string) bool {
+	current := func(id string) bool {
+		return slices.ContainsFunc(d.Cards, func(c card) bool { return c.ID == id && slices.Contains(shown, c.Shown) })
+	}
+	for id := range message.Replies {
+		if !current(id) {
+			return false
+		}
+	}
+	return message.Question == "" || current(message.Question)
+}
+
+// keepAnswers fills in the answers that were not sent: a text if its question is open, an option if
+// the question is still the one that was shown. Other texts become the text of the message field.
+func (d *chatData) keepAnswers(sent url.Values) {
+	replies := readAnswers(sent)
+	var rest []string
+	for _, id := range slices.Sorted(maps.Keys(replies)) {
+		var f *schemaform.Field
+		current := false
+		if at := slices.IndexFunc(d.Cards, func(c card) bool { return c.ID == id }); at >= 0 && d.Form != nil {
+			f, current = d.Form.Field.Field(id), slices.Contains(sent["shown"], d.Cards[at].Shown)
+		}
+		reply := replies[id]
+		if current && reply.Choice != "" {
+			selectOption(f, reply.Choice)
+		}
+		if reply.Text != "" && !fillText(f, reply.Text) {
+			rest = append(rest, reply.Text)
+		}
+		for _, name := range slices.Sorted(maps.Keys(reply.Fields)) {
+			var member *schemaform.Field
+			if f != nil {
+				member = f.Field(name)
+			}
+			switch text := reply.Fields[name]; {
+			case sent.Has(selectPrefix + "/" + id + "/" + name):
+				if current {
+					selectOption(member, text)
+				}
+			case !fillText(member, text):
+				rest = append(rest, text)
 			}
 		}
 	}
-	return replies
+	d.Text = strings.Join(append(rest, sent["text"]...), "\n")
 }
 
-// escapeAll abandons the tasks of all questions.
-func escapeAll(cards []card) map[string]api.Reply {
-	replies := make(map[string]api.Reply)
-	for _, c := range cards {
-		replies[c.ID] = api.Reply{Choice: dialog.ChoiceEscape}
+func fillText(f *schemaform.Field, text string) bool {
+	if f == nil || f.Kind != schemaform.Text {
+		return false
 	}
-	return replies
+	f.Text = text
+	return true
 }
 
-// textOf returns the text or the selected option of a field; "" if it is empty.
-func textOf(f *schemaform.Field) string {
+func selectOption(f *schemaform.Field, id string) {
 	if f == nil {
-		return ""
+		return
 	}
-	if f.Kind == schemaform.Choice {
-		var text string
-		if f.Selected < 0 || f.Selected >= len(f.Options) || json.Unmarshal(f.Options[f.Selected].Value, &text) != nil {
-			return ""
-		}
-		return text
+	if at := slices.IndexFunc(f.Options, func(o schemaform.Option) bool { return stringOf(o.Value) == id }); at >= 0 {
+		f.Selected = at
 	}
-	return strings.TrimSpace(f.Text)
+}
+
+// stringOf returns a JSON string; "" for another value.
+func stringOf(value json.RawMessage) string {
+	var text string
+	_ = json.Unmarshal(value, &text) // another value leaves it empty
+	return text
 }

@@ -55,9 +55,9 @@ func TestChat_QuestionsAreCardsAndWorkWithoutScripts(t *testing.T) {
 	path := begin(t, b, "write to Anna about lunch")
 	page := b.Get(path)
 	want(t, page, http.StatusOK, `value="q1:anna-m"`, "Anna Schmidt (sales)", `value="q1:escape"`, "Someone else")
-	want(t, b.Follow(b.Post(path, "choice", "q1:anna-s", "idempotency_key", "k1")), http.StatusOK, "on its way to Anna Schmidt", `class="bubble user"`)
+	want(t, b.Follow(submit(b, path, page, "choice", "q1:anna-s", "idempotency_key", "k1")), http.StatusOK, "on its way to Anna Schmidt", `class="bubble user"`)
 	// the same form again has no effect
-	again := b.Follow(b.Post(path, "choice", "q1:anna-s", "idempotency_key", "k1"))
+	again := b.Follow(submit(b, path, page, "choice", "q1:anna-s", "idempotency_key", "k1"))
 	if strings.Count(again.Body, "on its way") != 1 {
 		t.Error(again.Body)
 	}
@@ -73,19 +73,23 @@ func TestChat_QuestionsAreCardsAndWorkWithoutScripts(t *testing.T) {
 func TestChat_SeveralQuestionsAreOneForm(t *testing.T) {
 	b := openChat(t).SignIn("ada", authn.RoleUser)
 	path := begin(t, b, "write to Anna")
-	want(t, b.Get(path), http.StatusOK, `name="s/q1" value="0"`, `name="v/q2"`, `name="answers"`)
+	both := b.Get(path)
+	want(t, both, http.StatusOK, `name="s/q1" value="anna-m"`, `name="v/q2"`, `name="answers"`)
 	// one of two answers: the other question stays open
-	want(t, b.Follow(b.Post(path, "answers", "1", "v/q2", "lunch on Friday")), http.StatusOK, `value="q1:anna-m"`)
-	want(t, b.Follow(b.Post(path, "choice", "q1:anna-m")), http.StatusOK, "“lunch on Friday” is on its way to Anna Meier")
+	one := b.Follow(submit(b, path, both, "answers", "1", "v/q2", "lunch on Friday"))
+	want(t, one, http.StatusOK, `value="q1:anna-m"`)
+	want(t, b.Follow(submit(b, path, one, "choice", "q1:anna-m")), http.StatusOK, "“lunch on Friday” is on its way to Anna Meier")
 
 	path = begin(t, b, "write to Anna")
-	want(t, b.Follow(b.Post(path, "answers", "escape")), http.StatusOK, "Nothing was sent.")
+	want(t, b.Follow(submit(b, path, b.Get(path), "answers", "escape")), http.StatusOK, "Nothing was sent.")
 
 	path = begin(t, b, "meet Tom")
-	want(t, b.Get(path), http.StatusOK, `name="v/q1/day"`)
-	want(t, b.Post(path, "answers", "1"), http.StatusUnprocessableEntity, "the message is empty")
-	want(t, b.Follow(b.Post(path, "answers", "1", "v/q1/day", "tomorrow")), http.StatusOK, `name="v/q1/day"`)
-	want(t, b.Follow(b.Post(path, "answers", "1", "v/q1/day", "2027-05-31")), http.StatusOK, "Tom Becker, 2027-05-31")
+	page := b.Get(path)
+	want(t, page, http.StatusOK, `name="v/q1/day"`)
+	want(t, submit(b, path, page, "answers", "1"), http.StatusUnprocessableEntity, "the message is empty")
+	page = b.Follow(submit(b, path, page, "answers", "1", "v/q1/day", "tomorrow"))
+	want(t, page, http.StatusOK, `name="v/q1/day"`)
+	want(t, b.Follow(submit(b, path, page, "answers", "1", "v/q1/day", "2027-05-31")), http.StatusOK, "Tom Becker, 2027-05-31")
 }
 
 // A question that the user does not answer clearly is a request in the inbox, and the answer comes
@@ -112,7 +116,8 @@ func TestChat_HandOverReachesTheInboxAndComesBack(t *testing.T) {
 func TestChat_ForgedTextIsHarmless(t *testing.T) {
 	b := openChat(t).SignIn("ada", authn.RoleUser)
 	path := begin(t, b, `write to Anna about <img src=x onerror=alert(1)>"' `+"\u202e")
-	b.Post(path, "choice", "q1:anna-m")
+	page := b.Get(path)
+	submit(b, path, page, "choice", "q1:anna-m")
 	got := b.Get(path)
 	want(t, got, http.StatusOK, "is on its way to Anna Meier")
 	for _, bad := range []string{"<img", "\u202e"} {
@@ -120,8 +125,10 @@ func TestChat_ForgedTextIsHarmless(t *testing.T) {
 			t.Errorf("the page contains %q", bad)
 		}
 	}
-	want(t, b.Post(path, "choice", "q1:<b>", "idempotency_key", "k"), http.StatusUnprocessableEntity, "q1")
+	want(t, submit(b, path, page, "choice", "q1:<b>", "idempotency_key", "k"), http.StatusUnprocessableEntity, "The questions have changed")
 	want(t, b.Post(path, "choice", "q9:anna-m"), http.StatusUnprocessableEntity)
+	path = begin(t, b, "write to Anna about lunch")
+	want(t, submit(b, path, b.Get(path), "choice", "q1:<b>"), http.StatusUnprocessableEntity, "q1 has no such option")
 }
 
 // A question that the user may ignore is set apart, and follows the result.
@@ -151,8 +158,9 @@ func TestChat_AsideFollowsTheResultAndIsSetApart(t *testing.T) {
 		c.Site = func(api http.Handler) (http.Handler, error) { return web.New(web.Config{API: api, Chat: true}) }
 	}).SignIn("ada", authn.RoleUser)
 	path := begin(t, b, "hello")
-	want(t, b.Get(path), http.StatusOK, "The mail is sent.", `class="card panel ask aside"`, "By the way", "You do not have to answer this.", `value="q1:anna-s"`)
-	want(t, b.Follow(b.Post(path, "choice", "q1:anna-s")), http.StatusOK, "Noted: anna-s")
+	page := b.Get(path)
+	want(t, page, http.StatusOK, "The mail is sent.", `class="card panel ask aside"`, "By the way", "You do not have to answer this.", `value="q1:anna-s"`)
+	want(t, b.Follow(submit(b, path, page, "choice", "q1:anna-s")), http.StatusOK, "Noted: anna-s")
 }
 
 func TestChat_WithoutAnAssistantThereIsNoPage(t *testing.T) {

@@ -129,6 +129,8 @@ type formField struct {
 	Errors schemaform.Errors
 	// Whole reports that the field is the whole answer.
 	Whole bool
+	// ByValue sends an option, which is a string, as itself instead of its index.
+	ByValue bool
 	// Editable, if Limited is set, are the pointers of what the rules let people change.
 	Editable []string
 	Limited  bool
@@ -143,7 +145,7 @@ func (f formField) Fixed() bool {
 // inside returns the data of a field inside this one.
 func (f formField) inside(child *schemaform.Field) formField {
 	d := fieldData(child, f.Errors)
-	d.Editable, d.Limited = f.Editable, f.Limited
+	d.Editable, d.Limited, d.ByValue = f.Editable, f.Limited, f.ByValue
 	return d
 }
 
@@ -190,6 +192,14 @@ func (f formField) Variant() *formField {
 	}
 	d := f.inside(f.Fields[f.Selected])
 	return &d
+}
+
+// OptionValue returns what a browser sends for an option.
+func (f formField) OptionValue(index int, o schemaform.Option) string {
+	if f.ByValue {
+		return stringOf(o.Value)
+	}
+	return strconv.Itoa(index)
 }
 
 // OptionText returns the text of an option.

@@ -35,6 +35,7 @@ var chatTexts = translation{
 	"chat.handed.link":  "Open the request",
 	"chat.readonly":     "This is the conversation of %s. You can read it.",
 	"chat.lost":         "The message was not sent. Check your connection, and send it again.",
+	"chat.changed":      "The questions have changed since this page was shown. Nothing was sent: check your answers, and send them again.",
 	"chat.back":         "All conversations",
 	// views/conversation-hand-over.html and views/dialog-question.html
 	"sentence.handover":   "needs a person to answer for its user",

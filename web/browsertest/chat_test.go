@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/examples/assistant/office"
+	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/web"
@@ -82,6 +84,55 @@ func TestChat_WorksWithoutScripts(t *testing.T) {
 	b.open("/chat")
 	b.do(chromedp.Click(`.examples button`), chromedp.WaitVisible(`button[value="q1:anna-s"]`), chromedp.Click(`button[value="q1:anna-s"]`))
 	b.waitText("is on its way to Anna Schmidt")
+}
+
+// A form that is sent in two halves: the page replaces it after the first one, and what is typed in
+// another window stays.
+func TestChat_FormInTwoHalves(t *testing.T) {
+	testtier.Needs(t, "Chromium")
+	if browser == nil {
+		t.Fatal("Chromium is missing: run make need-chromium")
+	}
+	g := graph.New[trip]("trip")
+	g.Node("ask", func(ctx context.Context, s trip) (trip, error) {
+		answer, err := dialog.Ask(ctx, dialog.Question{Kind: dialog.Form, Text: "Where do you go?", Fields: []dialog.Field{
+			{Name: "from", Label: "From", Type: dialog.TextField}, {Name: "to", Label: "To", Type: dialog.TextField},
+		}})
+		s.Done = "Booked from " + answer.Fields["from"] + " to " + answer.Fields["to"]
+		return s, err
+	})
+	g.Edge(graph.Start, "ask")
+	g.Edge("ask", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := webtest.Open(t, webtest.Config{
+		Graphs:    []inproc.Graph{inproc.Flow(flow, inproc.FlowConfig[trip]{Content: func(s trip) string { return s.Done }})},
+		Assistant: "inproc:trip",
+		Site:      func(api http.Handler) (http.Handler, error) { return web.New(web.Config{API: api, Chat: true}) },
+	})
+	b := openTab(t, s, "ada", desk)
+	b.open("/chat")
+	b.say("a trip")
+	b.waitText("Where do you go?")
+	second := openTab(t, s, "ada", phone)
+	second.open(eval[string](b, `location.pathname`))
+	second.waitText("Where do you go?")
+	second.do(chromedp.SendKeys(`[name="v/q1/to"]`, "Oslo"))
+	const send = `button[name="answers"][value="1"]`
+	b.do(chromedp.SendKeys(`[name="v/q1/from"]`, "Rome"), chromedp.Click(send))
+	second.do(chromedp.WaitVisible(`[name="v/q1/from"][value="Rome"]`))
+	if got := eval[string](second, `document.querySelector('[name="v/q1/to"]').value`); got != "Oslo" {
+		t.Errorf("the text in the second window is %q now", got)
+	}
+	b.do(chromedp.WaitVisible(`[name="v/q1/from"][value="Rome"]`), chromedp.SendKeys(`[name="v/q1/to"]`, "Paris"), chromedp.Click(send))
+	b.waitText("Booked from Rome to Paris")
+}
+
+type trip struct {
+	Query string `json:"query"`
+	Done  string `json:"done,omitempty"`
 }
 
 // Text of a user, which the agent repeats, is never markup.

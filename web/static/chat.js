@@ -25,6 +25,11 @@ function submit(action, body) {
   form.submit();
 }
 
+const textFields = (box) => [...box.querySelectorAll("form [name^='v/']")];
+
+/** What was typed into the forms that were not sent, by name of the field. */
+const typedIn = (box) => new Map(textFields(box).filter((el) => !el.form.inert && el.value !== el.defaultValue).map((el) => [el.name, el.value]));
+
 class ChatElement extends HTMLElement {
   connectedCallback() {
     const box = this.querySelector(".composer textarea");
@@ -75,9 +80,10 @@ class ChatElement extends HTMLElement {
     const from = box.querySelector(".cards"), to = this.thread.querySelector(".cards");
     const asked = from.dataset.key !== to.dataset.key;
     if (asked || !to.querySelector("form")) {
-      const had = to.contains(document.activeElement);
+      const had = to.contains(document.activeElement), typed = typedIn(to);
       to.replaceChildren(...from.childNodes);
       to.dataset.key = from.dataset.key;
+      for (const el of textFields(to)) if (typed.has(el.name)) el.value = typed.get(el.name);
       if (had) (to.querySelector("button, input, select, textarea") ?? this.querySelector("#message"))?.focus();
       if (asked && from.dataset.key) announce([...to.querySelectorAll("p.block, legend")].map((el) => el.textContent).join(" "));
     } else {
@@ -119,6 +125,8 @@ class ChatElement extends HTMLElement {
         return;
       }
       this.querySelector(".talk > .notice.bad")?.remove();
+      // A form that stays is a new message the next time. That of the message field is new already.
+      if (!form.classList.contains("composer")) form.querySelector("[name=idempotency_key]").value = newKey();
       await this.refresh();
     } catch {
       const box = this.querySelector("#message");

@@ -347,7 +347,7 @@ func (h *Handler) apply(ctx context.Context, s *stored, tx *tx, result Result, l
 }
 
 func (s *stored) startRun(line int, question string) {
-	run := fmt.Sprintf("conversation-%s-%d", s.ID, s.PastRuns+len(s.Runs)+1)
+	run := fmt.Sprintf("conversation-%s-%d", s.key(), s.PastRuns+len(s.Runs)+1)
 	s.Runs = append(s.Runs, RunLink{Run: run, Line: line, Question: question})
 	s.Outbox = append(s.Outbox, outgoing{ID: run, Run: run, Start: true, Question: question})
 }
@@ -414,7 +414,7 @@ func (h *Handler) load(ctx context.Context, account, id string) (stored, error) 
 		s.Revision = doc.Revision
 		return s, fmt.Errorf("%w: %q", ErrNotFound, id)
 	}
-	s.Revision, s.due, s.parts = doc.Revision, doc.DueAt, s.Parts
+	s.Revision, s.due, s.parts, s.partKey = doc.Revision, doc.DueAt, s.Parts, s.key()
 	return s, nil
 }
 
@@ -486,7 +486,7 @@ func (h *Handler) update(ctx context.Context, account, id string, change func(s 
 			return stored{}, err
 		}
 		s.Revision++
-		s.parts = s.Parts
+		s.parts, s.partKey = s.Parts, s.key()
 		h.watchers.changed(account, id)
 		return s, nil
 	}

@@ -54,7 +54,7 @@ func (h *Handler) Create(ctx context.Context, account, id string, opening Openin
 
 func (s *stored) begin(id string, o Opening) {
 	s.Conversation = Conversation{ID: id, User: o.User, Assistant: o.Assistant, Language: o.Language, Questions: []*Asking{}}
-	s.Lines, s.Runs, s.Active = []Line{}, []RunLink{}, o.at
+	s.Lines, s.Runs, s.Active, s.Begun = []Line{}, []RunLink{}, o.at, s.Revision
 }
 
 // Summary is a conversation in the list of its user.

@@ -376,4 +376,6 @@ func (m *Machine) accept(c *Conversation, a *Asking, answer Answer, now time.Tim
 
 // entityID returns the id of the entity that a question creates. It is the same if the step is
 // repeated.
-func entityID(c *Conversation, a *Asking) string { return ident.Derive("ent", c.ID, a.ID) }
+func entityID(c *Conversation, a *Asking) string {
+	return ident.Derive("ent", c.ID, a.ID, a.Target.Run)
+}

@@ -72,7 +72,7 @@ func (tx *tx) archive(s *stored, size int) bool {
 	})
 	s.PastRuns += len(old.Runs)
 	s.Parts++
-	tx.documents = append(tx.documents, &txDocument{PartDocument, partID(s.ID, s.Parts), 0, old})
+	tx.documents = append(tx.documents, &txDocument{PartDocument, partID(s.key(), s.Parts), 0, old})
 	return true
 }
 
@@ -84,7 +84,7 @@ func (h *Handler) Whole(ctx context.Context, account string, newest Record) (Rec
 	whole := newest
 	whole.Lines, whole.Questions, whole.Runs, whole.Earlier = nil, nil, nil, 0
 	for n := range newest.parts {
-		p, _, err := read[part](ctx, h, account, PartDocument, partID(newest.ID, n+1))
+		p, _, err := read[part](ctx, h, account, PartDocument, partID(newest.partKey, n+1))
 		if err != nil {
 			return Record{}, err
 		}
@@ -122,7 +122,7 @@ func (h *Handler) retain(ctx context.Context, s *stored, tx *tx, now time.Time) 
 		return false, nil
 	}
 	for n := range s.Parts {
-		id := partID(s.ID, n+1)
+		id := partID(s.key(), n+1)
 		_, revision, err := read[part](ctx, h, tx.account, PartDocument, id)
 		if err != nil {
 			return false, err

@@ -24,7 +24,7 @@ const (
 	FactsDocument        store.DocumentKind = "conversation-facts"  // id: hash of the user/entity
 	MemoryDocument       store.DocumentKind = "conversation-memory" // id: hash of the user
 	ListDocument         store.DocumentKind = "conversation-list"   // id: hash of the user
-	PartDocument         store.DocumentKind = "conversation-part"   // id: conversation/number
+	PartDocument         store.DocumentKind = "conversation-part"   // id: conversation/number; "~" and a number if the id is used again
 	ReportDocument       store.DocumentKind = "conversation-report" // id: day/shard
 )
 

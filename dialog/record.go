@@ -1,6 +1,7 @@
 package dialog
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -66,7 +67,8 @@ type Record struct {
 	// Revision grows with each change.
 	Revision int64 `json:"-"`
 
-	parts int // earlier parts
+	parts   int    // earlier parts
+	partKey string // what their ids begin with
 }
 
 // stored is the body of a conversation's document.
@@ -78,6 +80,8 @@ type stored struct {
 	// Parts is the number of earlier parts, which have PastRuns runs.
 	Parts    int `json:"parts,omitempty"`
 	PastRuns int `json:"past_runs,omitempty"`
+	// Begun is the revision of the deleted conversation that had the id before; 0 for none.
+	Begun int64 `json:"begun,omitempty"`
 	// Title is the beginning of the first message, Active the time of the last one.
 	Title  string    `json:"title,omitempty"`
 	Active time.Time `json:"active,omitzero"`
@@ -87,6 +91,14 @@ type stored struct {
 
 // maxSeen is how many message ids are kept.
 const maxSeen = 200
+
+// key identifies the conversation also if its id is used again after its deletion. An id has no "~".
+func (s *stored) key() string {
+	if s.Begun == 0 {
+		return s.ID
+	}
+	return fmt.Sprintf("%s~%d", s.ID, s.Begun)
+}
 
 func (s *stored) line(l Line) int {
 	l.N = s.Earlier + len(s.Lines) + 1

@@ -165,7 +165,7 @@ func TestRetention_SilentConversationIsDeleted(t *testing.T) {
 	run := r.Questions[0].Target.Run
 	w.clock.add(24 * time.Hour)
 	sweep()
-	if _, err := w.handler.Get(t.Context(), account, "c"); !errors.Is(err, dialog.ErrNotFound) {
+	if _, err := w.settled("c"); !errors.Is(err, dialog.ErrNotFound) {
 		t.Errorf("after the retention: %v", err)
 	}
 	if view, err := w.executor.GetRun(t.Context(), account, run); err != nil || view.Status != "completed" {
@@ -185,7 +185,17 @@ func TestRetention_SilentConversationIsDeleted(t *testing.T) {
 			t.Errorf("since %v: %d runs, want %d, %v", from, report.Runs, want, err)
 		}
 	}
-	if r := w.say("c", dialog.Message{Text: "hello"}); len(r.Lines) != 2 || r.Lines[0].N != 1 {
-		t.Errorf("a new conversation with the id: %+v", r.Lines)
+	// Another user may use the id again. Nothing is left, and lines are moved to parts again.
+	for n := range 130 {
+		r, err := w.handler.Message(t.Context(), account, "c", dialog.Message{Text: fmt.Sprint("other ", n), Actor: "bob"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprint("Did: other ", n); last(r) != want || n == 0 && (len(r.Lines) != 2 || r.Lines[0].N != 1) {
+			t.Fatalf("%+v, want %s", r.Lines, want)
+		}
+	}
+	if r, err := w.handler.Get(t.Context(), account, "c"); err != nil || len(r.Lines) != 260 || r.Lines[0].Text != "other 0" {
+		t.Errorf("%d lines, %v", len(r.Lines), err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -244,6 +245,16 @@ func (w *world) say(id string, msg dialog.Message) dialog.Record {
 		w.t.Fatal(err)
 	}
 	return record
+}
+
+// settled returns a conversation when its runs wait or have ended: a sweep does not wait for them.
+func (w *world) settled(id string) (dialog.Record, error) {
+	for {
+		if r, err := w.handler.Get(w.t.Context(), account, id); err != nil || !r.Working {
+			return r, err
+		}
+		runtime.Gosched()
+	}
 }
 
 // last returns the text of the last line.

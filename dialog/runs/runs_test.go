@@ -197,7 +197,7 @@ func TestMessage_ThreeUnclearRepliesOnVoiceReachAPersonWithTheTranscript(t *test
 	if n, err := w.handler.Sweep(t.Context()); n != 1 || err != nil {
 		t.Fatalf("%d swept, %v", n, err)
 	}
-	r, err := w.handler.Get(t.Context(), account, "c")
+	r, err := w.settled("c")
 	if err != nil || last(r) != "Did: mail anna" || r.Questions[0].Answer.Method != dialog.ByPerson {
 		t.Errorf("%+v, %v", r.Lines, err)
 	}
@@ -213,7 +213,7 @@ func TestSweep_ExpiresQuestionsWithoutAMessage(t *testing.T) {
 	if n, err := w.handler.Sweep(t.Context()); n != 1 || err != nil {
 		t.Fatalf("%d swept, %v", n, err)
 	}
-	r, err := w.handler.Get(t.Context(), account, "c")
+	r, err := w.settled("c")
 	if err != nil || r.Questions[0].Status != dialog.Expired || last(r) != "Did: do it soon" {
 		t.Errorf("%+v, %v", r.Lines, err)
 	}

@@ -20,6 +20,9 @@ var (
 	// ErrInvalidID is returned for a conversation id that is empty, too long, or has other
 	// characters than letters, digits, "-", "_" and ".".
 	ErrInvalidID = errors.New("dialog: invalid conversation id")
+	// ErrMessageReused is returned for a message with the id of another message. Nothing was
+	// changed.
+	ErrMessageReused = errors.New("dialog: the message id was used for another message")
 	// ErrGone is returned by [Runs] if a run does not wait for the answer any more.
 	ErrGone = errors.New("dialog: the run does not wait for this answer")
 	// ErrRejected is returned by [Runs] if a run can never start: its input is too large, its graph

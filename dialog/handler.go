@@ -67,11 +67,11 @@ func (h *Handler) now() time.Time { return h.config.Now().UTC() }
 var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // Message handles a message of a user and returns the conversation afterwards. The first message
-// creates it. A message with an id that was seen before changes nothing.
+// creates it. A message that is repeated with its id changes nothing.
 //
-// It returns the errors of [Machine.Handle], ErrNotFound for the conversation of another user, and
-// ErrInvalidID. After any other error it is unknown whether the message was accepted: repeat it
-// with the same id.
+// It returns the errors of [Machine.Handle], ErrNotFound for the conversation of another user,
+// ErrMessageReused for the id of another message, and ErrInvalidID. After any other
+// error it is unknown whether the message was accepted: repeat it with the same id.
 func (h *Handler) Message(ctx context.Context, account, id string, msg Message) (Record, error) {
 	if _, err := h.Accept(ctx, account, id, msg); err != nil {
 		return Record{}, err
@@ -101,6 +101,7 @@ func (h *Handler) Accept(ctx context.Context, account, id string, msg Message) (
 		}
 	}
 	msg.At = h.now()
+	digest := digestOf(msg)
 	judged, judgement := h.judge(ctx, before.Conversation, msg)
 	accepted, err := h.update(ctx, account, id, func(s *stored, tx *tx) error {
 		if s.ID == "" {
@@ -109,7 +110,9 @@ func (h *Handler) Accept(ctx context.Context, account, id string, msg Message) (
 		if s.User != msg.Actor {
 			return ErrNotFound
 		}
-		if msg.ID != "" && slices.Contains(s.Seen, msg.ID) {
+		if repeated, err := s.seen(msg); err != nil {
+			return err
+		} else if repeated {
 			return errNoChange
 		}
 		known, err := tx.known(ctx, s, nil)
@@ -127,7 +130,7 @@ func (h *Handler) Accept(ctx context.Context, account, id string, msg Message) (
 			return err
 		}
 		if msg.ID != "" {
-			s.Seen = append(s.Seen, msg.ID)
+			s.Seen = append(s.Seen, seenMessage{msg.ID, digest})
 			s.Seen = s.Seen[max(0, len(s.Seen)-maxSeen):]
 		}
 		return h.apply(ctx, s, tx, result, n, msg.At)

@@ -27,8 +27,8 @@ type Opening struct {
 }
 
 // Create starts a conversation without a message. It changes nothing if the user has the
-// conversation already. It returns ErrExists if it is with another assistant, ErrNotFound if it
-// belongs to another user, and ErrInvalidID.
+// conversation already. It returns ErrExists if it began with another assistant or language,
+// ErrNotFound if it belongs to another user, and ErrInvalidID.
 func (h *Handler) Create(ctx context.Context, account, id string, opening Opening) (Record, error) {
 	switch {
 	case !validID.MatchString(id):
@@ -44,7 +44,7 @@ func (h *Handler) Create(ctx context.Context, account, id string, opening Openin
 			return nil
 		case s.User != opening.User:
 			return ErrNotFound
-		case s.Assistant != opening.Assistant:
+		case s.Assistant != opening.Assistant, s.Opened != "" && s.Opened != opening.Language:
 			return ErrExists
 		}
 		return errNoChange
@@ -54,7 +54,7 @@ func (h *Handler) Create(ctx context.Context, account, id string, opening Openin
 
 func (s *stored) begin(id string, o Opening) {
 	s.Conversation = Conversation{ID: id, User: o.User, Assistant: o.Assistant, Language: o.Language, Questions: []*Asking{}}
-	s.Lines, s.Runs, s.Active, s.Begun = []Line{}, []RunLink{}, o.at, s.Revision
+	s.Lines, s.Runs, s.Active, s.Begun, s.Opened = []Line{}, []RunLink{}, o.at, s.Revision, o.Language
 }
 
 // Summary is a conversation in the list of its user.

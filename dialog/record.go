@@ -1,6 +1,8 @@
 package dialog
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -75,8 +77,10 @@ type Record struct {
 type stored struct {
 	Record
 	Outbox []outgoing `json:"outbox,omitempty"`
-	// Seen are the ids of the newest messages, so that a repeated one counts once.
-	Seen []string `json:"seen,omitempty"`
+	// Seen are the newest messages, so that a repeated one counts once.
+	Seen []seenMessage `json:"seen_messages,omitempty"`
+	// Opened is the language that the conversation was created with.
+	Opened Language `json:"opened,omitempty"`
 	// Parts is the number of earlier parts, which have PastRuns runs.
 	Parts    int `json:"parts,omitempty"`
 	PastRuns int `json:"past_runs,omitempty"`
@@ -92,7 +96,32 @@ type stored struct {
 // maxSeen is how many message ids are kept.
 const maxSeen = 200
 
-// key identifies the conversation also if its id is used again after its deletion. An id has no "~".
+type seenMessage struct {
+	ID     string `json:"id"`
+	Digest string `json:"digest"`
+}
+
+// seen reports whether a message was accepted before.
+func (s *stored) seen(msg Message) (bool, error) {
+	at := slices.IndexFunc(s.Seen, func(m seenMessage) bool { return m.ID == msg.ID })
+	if msg.ID == "" || at < 0 {
+		return false, nil
+	}
+	if s.Seen[at].Digest != digestOf(msg) {
+		return true, fmt.Errorf("%w: %q", ErrMessageReused, msg.ID)
+	}
+	return true, nil
+}
+
+// digestOf returns the hash of what a message says.
+func digestOf(msg Message) string {
+	msg.At = time.Time{}
+	data, _ := json.Marshal(msg) // strings and numbers
+	return fmt.Sprintf("%x", sha256.Sum256(data))
+}
+
+// key identifies the conversation also if its id is used again after its deletion. An id has no
+// "~".
 func (s *stored) key() string {
 	if s.Begun == 0 {
 		return s.ID

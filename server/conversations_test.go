@@ -122,6 +122,12 @@ func TestConversations_RecordHasEverythingByteForByte(t *testing.T) {
 			t.Fatalf("%+v", r.Lines)
 		}
 	}
+	if got := s.call("user@acme", "POST", conversations+"/c1/messages", `{"id":"m2","text":"the first one"}`); got.status != 422 || got.field("code") != "idempotency_key_reused" {
+		t.Errorf("another message with the id: %+v", got)
+	}
+	if got := s.call("user@acme", "POST", conversations, `{"id":"c1","language":"de"}`); got.status != 400 {
+		t.Errorf("another language: %+v", got)
+	}
 	r := recordOf(s, s.call("user@acme", "GET", conversations+"/c1", "").body)
 	a := r.Questions[0]
 	if a.Question.StoredData != exactData || a.Question.ToolResults != exactData || a.Question.Node != "contacts" || a.Answer == nil || a.Answer.Raw != "the second one" ||

@@ -106,9 +106,6 @@ func TestChat_HandOverReachesTheInboxAndComesBack(t *testing.T) {
 	request := regexp.MustCompile(`/requests/int_\w+`).FindString(got.Body)
 	want(t, ann.Get(request), http.StatusOK, "needs a person to answer for its user", "user: blue", "Which Anna do you mean?")
 	ann.Follow(ann.Post(request+"/respond", "v/option", "anna-s"))
-	if _, err := s.Dialog.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	want(t, b.Get(path), http.StatusOK, "on its way to Anna Schmidt")
 }
 

@@ -178,12 +178,14 @@ func newWorld(t *testing.T, s store.Store) *world {
 		w.store = memory.NewStore(w.clock.Now)
 	}
 	w.machine.HandOver = true
-	w.graph, w.input = assistant(t), func(s dialog.Start) (json.RawMessage, error) {
-		return json.Marshal(work{Text: s.Lines[len(s.Lines)-1].Text})
-	}
+	w.graph, w.input = assistant(t), textInput
 	w.start()
 	t.Cleanup(w.stop)
 	return w
+}
+
+func textInput(s dialog.Start) (json.RawMessage, error) {
+	return json.Marshal(work{Text: s.Lines[len(s.Lines)-1].Text})
 }
 
 func (w *world) start() {

@@ -41,7 +41,17 @@ func TestCreate_OnceAndOnlyForItsUser(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}
-	opening.Assistant = "other"
+	if _, err := w.handler.Message(t.Context(), account, "c", dialog.Message{Text: "hello", Actor: user, Language: dialog.English}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.handler.Create(t.Context(), account, "c", opening); err != nil {
+		t.Errorf("repeated after a message in another language: %v", err)
+	}
+	opening.Language = dialog.French
+	if _, err := w.handler.Create(t.Context(), account, "c", opening); !errors.Is(err, dialog.ErrExists) {
+		t.Errorf("another language: %v", err)
+	}
+	opening.Assistant, opening.Language = "other", dialog.German
 	if _, err := w.handler.Create(t.Context(), account, "c", opening); !errors.Is(err, dialog.ErrExists) {
 		t.Errorf("another assistant: %v", err)
 	}

@@ -16,7 +16,7 @@ func TestReplicas_MessagesAtTheSameTimeCountOnce(t *testing.T) {
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) {
 			shared := openStore(t, kind)
-			one, two := newWorld(t, shared), &world{t: t}
+			one, two := newWorld(t, shared), &world{graph: assistant(t), input: textInput, t: t}
 			two.store, two.sealer, two.clock, two.machine = shared, one.sealer, one.clock, one.machine
 			two.start()
 			t.Cleanup(two.stop)

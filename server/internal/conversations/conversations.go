@@ -215,6 +215,8 @@ func problemOf(err error) error {
 	switch {
 	case errors.Is(err, dialog.ErrNotFound):
 		return problems.New("not_found", "the account has no such object")
+	case errors.Is(err, dialog.ErrMessageReused):
+		return problems.New("idempotency_key_reused", "%s; use a new one", plain(err))
 	case errors.Is(err, dialog.ErrClosed):
 		return problems.New("question_closed", "%s", plain(err))
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +54,9 @@ func (c *adoptLangGraph) Run(ctx context.Context, p *program) error {
 		}
 		config.APIKey = strings.TrimSpace(string(key))
 	}
+	if err := c.checkGraphs(ctx, config); err != nil {
+		return err
+	}
 	known := make(map[string]bool) // state keys
 	for {
 		if err := c.adoptNew(ctx, p, to, config, known); err != nil || c.Once {
@@ -63,6 +68,23 @@ func (c *adoptLangGraph) Run(ctx context.Context, p *program) error {
 		case <-time.After(c.Every):
 		}
 	}
+}
+
+// checkGraphs returns an error if an assistant is for a graph that the server does not have.
+func (c *adoptLangGraph) checkGraphs(ctx context.Context, config langgraph.Config) error {
+	if len(c.Assistant) == 0 {
+		return nil
+	}
+	graphs, err := langgraph.ListGraphs(ctx, config)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Assistant)) {
+		if !slices.Contains(graphs, name) {
+			return usage("--assistant: the server has no graph %q; it has %s", name, strings.Join(graphs, ", "))
+		}
+	}
+	return nil
 }
 
 // adoptNew adopts the threads that are paused now. It reports once what it cannot adopt.

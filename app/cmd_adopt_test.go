@@ -90,7 +90,10 @@ func TestSeed000_LangGraphRunsAndAdoptedThreadsAreDecidedWithTheSameCommands(t *
 		}
 		return out
 	}
-	if out := must("bot", "adopt", "langgraph", peer, "--once"); !strings.HasPrefix(out, "adopted") {
+	if code, out, errOut := o.as("bot", "adopt", "langgraph", peer, "--once", "--assistant", "content_reviw=content_review"); code != exitUsage || out != "" || !strings.Contains(errOut, `no graph "content_reviw"; it has`) || !strings.Contains(errOut, "content_review") {
+		t.Errorf("a misspelled graph: %d\n%s%s", code, out, errOut)
+	}
+	if out := must("bot", "adopt", "langgraph", peer, "--once", "--assistant", "content_review=content_review"); !strings.HasPrefix(out, "adopted") {
 		t.Fatalf("it printed %q", out)
 	}
 	if out := must("bot", "adopt", "langgraph", peer, "--once"); out != "" {

@@ -64,6 +64,15 @@ func ListPaused(ctx context.Context, config Config) ([]Paused, error) {
 	return list, err
 }
 
+// ListGraphs lists the graphs of a server by name.
+func ListGraphs(ctx context.Context, config Config) ([]string, error) {
+	p, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	return p.client.graphs(ctx)
+}
+
 // eachPaused calls each for the paused threads until it returns false.
 func (c *client) eachPaused(ctx context.Context, each func(threadInfo) bool) error {
 	const page = 100

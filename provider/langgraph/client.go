@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/fermata-go/fermata/provider"
@@ -272,6 +273,26 @@ func (c *client) search(ctx context.Context, offset, limit int) (list []threadIn
 		"status": "interrupted", "limit": limit, "offset": offset, "sort_by": "created_at", "sort_order": "asc",
 	}, &list)
 	return list, err
+}
+
+// graphs returns the names of the graphs, sorted. Each graph has at least one assistant.
+func (c *client) graphs(ctx context.Context) (names []string, err error) {
+	const page = 100
+	for offset := 0; ; offset += page {
+		var list []struct {
+			Graph string `json:"graph_id"`
+		}
+		if err := c.call(ctx, "listing assistants", http.MethodPost, "/assistants/search", map[string]any{"limit": page, "offset": offset}, &list); err != nil {
+			return nil, err
+		}
+		for _, a := range list {
+			names = append(names, a.Graph)
+		}
+		if len(list) < page {
+			slices.Sort(names)
+			return slices.Compact(names), nil
+		}
+	}
 }
 
 // updateState changes the values of a paused thread. asNode "" is the node that ran last.

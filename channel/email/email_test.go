@@ -476,6 +476,18 @@ func TestLink_IsSentToTheAddressOnly(t *testing.T) {
 	if code, body := v.call(http.MethodGet, v.path, ""); code != 200 || strings.Contains(body, "/link/") || strings.Contains(body, "120") || !strings.Contains(body, "Send a link to ann@example.com") {
 		t.Fatalf("%d %s", code, body)
 	}
+	refuse := func(err *smtp.SMTPError) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.refuse = err
+	}
+	refuse(&smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 3, 0}, Message: "later"})
+	for range 2 {
+		if code, body := v.call(http.MethodPost, v.path, "verb=link", "Sec-Fetch-Site", "same-origin"); code != 503 {
+			t.Fatalf("a message that is not sent: %d %s", code, body)
+		}
+	}
+	refuse(nil)
 	for range 3 {
 		if code, body := v.call(http.MethodPost, v.path, "verb=link", "Sec-Fetch-Site", "same-origin"); code != 200 || strings.Contains(body, "/link/") {
 			t.Fatalf("%d %s", code, body)

@@ -42,6 +42,13 @@ func (m *linkMails) allow(address string, now time.Time) bool {
 	return true
 }
 
+// forget allows another message to an address, after one could not be sent.
+func (m *linkMails) forget(address string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sent, address)
+}
+
 // sendLink sends the one-time link to the address of the message, and not to the browser: the
 // recipient of a forwarded message cannot link the address to themselves.
 func (c *Channel) sendLink(w http.ResponseWriter, r *http.Request, desk channel.Desk, l link) {
@@ -58,6 +65,7 @@ func (c *Channel) sendLink(w http.ResponseWriter, r *http.Request, desk channel.
 		}
 	}
 	if err != nil {
+		c.linkMails.forget(l.Address)
 		done.Title, done.Problem = "The link was not sent", "This address cannot be linked now. Open the request in the inbox."
 		c.write(w, http.StatusServiceUnavailable, done)
 		return

@@ -149,7 +149,7 @@ const maxText = 500
 func check(j *dialog.Judgement, question dialog.Asking) error {
 	verdicts := []dialog.Verdict{dialog.IsAnswer, dialog.IsEscape, dialog.IsNewIntent, dialog.IsCounterQuestion, dialog.IsUnclear}
 	if !slices.Contains(verdicts, j.Verdict) {
-		return fmt.Errorf("unknown verdict %q", j.Verdict)
+		return errors.New("unknown verdict") // without it: it may repeat the reply
 	}
 	for _, score := range []float64{j.Score, j.OptionScore, j.RunnerUp} {
 		if !(score >= 0 && score <= 1) {

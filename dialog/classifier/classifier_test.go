@@ -47,7 +47,7 @@ func judgement(args string) *service {
 	return &service{status: 200, response: completion(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"judge","arguments":%s}}]}`, quoted), "tool_calls")}
 }
 
-func newClassifier(t *testing.T, s *service, timeout time.Duration) *classifier.Classifier {
+func newClassifier(t *testing.T, s *service, timeout time.Duration, log ...io.Writer) *classifier.Classifier {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -55,7 +55,7 @@ func newClassifier(t *testing.T, s *service, timeout time.Duration) *classifier.
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := classifier.New(classifier.Config{Model: model, Timeout: timeout, Log: slog.New(slog.DiscardHandler)})
+	c, err := classifier.New(classifier.Config{Model: model, Timeout: timeout, Log: slog.New(slog.NewTextHandler(io.MultiWriter(log...), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +141,16 @@ func TestJudge_FailureOrDoubtIsUnclear(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The log has no texts of the user, also if the model repeats them in a wrong place.
+func TestJudge_LogHasNoTextsOfTheUser(t *testing.T) {
+	var log strings.Builder
+	model := newClassifier(t, judgement(`{"verdict":"my PIN is 4711","score":1}`), time.Minute, &log)
+	play(t, model, annas, "my PIN is 4711")
+	if !strings.Contains(log.String(), "unknown verdict") || strings.Contains(log.String(), "4711") {
+		t.Error(log.String())
 	}
 }
 

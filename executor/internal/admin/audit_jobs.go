@@ -21,7 +21,7 @@ type AuditConfig struct {
 	Key *audit.Key
 	// SignEvery is how often logs are signed; the default is an hour.
 	SignEvery time.Duration
-	// Folder, if given, gets a copy of each checkpoint. A log that does not extend the last
+	// CheckpointDir, if given, gets a copy of each checkpoint. A log that does not extend the last
 	// checkpoint in it is not signed.
 	CheckpointDir *audit.CheckpointDir
 	// CheckEvery is how often all logs are verified, and compared with what runs know and what was
@@ -227,14 +227,14 @@ func (ad *Admin) AuditCheckpoints(ctx context.Context, account string, after int
 type Overview struct {
 	// Now is the time of the store.
 	Now time.Time
-	// WaitHistogram are the open questions of all accounts by kind, [MaxCountedRequests] at most.
+	// OpenRequests are the open questions of all accounts by kind, [MaxCountedRequests] at most.
 	OpenRequests []store.PendingCount
-	// Due is since when the oldest notice that was not sent yet is due; zero if there is none.
+	// OldestDueNotice is since when the oldest notice that was not sent yet is due; zero if there is none.
 	OldestDueNotice time.Time
 	// DueDeliveries are the deliveries that are due and not being sent, by channel;
 	// [MaxCountedDeliveries] at most.
 	DueDeliveries map[string]DueCount
-	// Signed and Checked are the last passes over the audit logs.
+	// LastSigning and LastCheck are the last passes over the audit logs.
 	LastSigning, LastCheck periodic.JobResult
 }
 

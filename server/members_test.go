@@ -1,17 +1,22 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"html"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
@@ -105,6 +110,52 @@ func TestMembers_InvitePasswordRemove(t *testing.T) {
 		if strings.Contains(p.log.String(), secret) {
 			t.Error("a password is in the log")
 		}
+	}
+}
+
+// fullStore is a store that cannot write while full is set.
+type fullStore struct {
+	store.Store
+	full *atomic.Bool
+}
+
+func (s fullStore) CommitWrites(ctx context.Context, account string, w store.Writes) error {
+	if s.full.Load() {
+		return errors.New("the disk is full")
+	}
+	return s.Store.CommitWrites(ctx, account, w)
+}
+
+// A removal that failed can be repeated, so that no browser of the person keeps getting requests.
+func TestMembers_RemovalThatFailedCanBeRepeated(t *testing.T) {
+	var full atomic.Bool
+	p := openSignInSite(t, signInOptions{
+		change: func(c *server.Config) { c.SignIn.OIDC = nil },
+		store:  func(s store.Store) store.Store { return fullStore{s, &full} },
+	})
+	admin := p.key("acme", authn.RoleAdmin)
+	p.browser().accept(p.invite(admin, "bob"), goodPassword)
+	if _, err := p.e.AddAddress(t.Context(), "acme", desk.From{Actor: desk.PersonActor("bob", desk.AuthSSO)}, "webpush", "https://push.example/1", "a browser"); err != nil {
+		t.Fatal(err)
+	}
+	var list api.Page[api.Member]
+	if err := json.Unmarshal([]byte(p.call(admin, "GET", "/api/v1/members", "").body), &list); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	remove := func() int { return p.call(admin, "DELETE", "/api/v1/members/"+list.Items[0].ID, "").status }
+	full.Store(true)
+	if got := remove(); got < 500 {
+		t.Errorf("with a full disk: %d", got)
+	}
+	full.Store(false)
+	if got := remove(); got != 204 {
+		t.Errorf("again: %d", got)
+	}
+	if bob, err := p.e.Person(t.Context(), "acme", "bob"); err != nil || len(bob.Addresses) > 0 {
+		t.Errorf("%+v, %v", bob, err)
+	}
+	if got := remove(); got != 404 {
+		t.Errorf("after the removal: %d", got)
 	}
 }
 

@@ -54,6 +54,7 @@ func (p *signInSite) advance(d time.Duration) {
 type signInOptions struct {
 	tls    bool
 	change func(*server.Config)
+	store  func(store.Store) store.Store // of the executor
 }
 
 func openSignInSite(t *testing.T, how signInOptions) *signInSite {
@@ -63,7 +64,11 @@ func openSignInSite(t *testing.T, how signInOptions) *signInSite {
 		t.Fatal(err)
 	}
 	runs := memory.NewStore(nil)
-	e, err := executor.New(executor.Config{Store: runs, Sealer: b, Providers: []provider.Provider{reviewProvider(t)}, Poll: 5 * time.Millisecond, Wait: time.Minute})
+	of := store.Store(runs)
+	if how.store != nil {
+		of = how.store(runs)
+	}
+	e, err := executor.New(executor.Config{Store: of, Sealer: b, Providers: []provider.Provider{reviewProvider(t)}, Poll: 5 * time.Millisecond, Wait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

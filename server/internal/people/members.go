@@ -83,13 +83,13 @@ func (h *Handlers) removeMember(ctx context.Context, in *memberInput) (*struct{}
 		return nil, err
 	}
 	members, err := sessions.Members(ctx, me.Account)
-	if err == nil {
-		err = sessions.RemoveMember(ctx, me.Account, in.ID, me)
-	}
 	for _, m := range members {
 		if err == nil && m.ID == in.ID {
 			err = errors.Join(h.unlinkAll(ctx, me, m.Name), h.Executor.RemoveAddresses(ctx, me.Account, me.From(), m.Name))
 		}
+	}
+	if err == nil { // last: the call can be repeated until then
+		err = sessions.RemoveMember(ctx, me.Account, in.ID, me)
 	}
 	if err != nil {
 		return nil, problems.Of(err)

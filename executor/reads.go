@@ -88,6 +88,11 @@ func (r Reads) Deadlines(ctx context.Context, account, run string) (map[string]t
 	return r.views.Deadlines(ctx, account, run)
 }
 
+// EndUser returns whom the agent of a run talks to, in a conversation; "" if there is none.
+func (r Reads) EndUser(ctx context.Context, account, run string) (string, error) {
+	return r.views.EndUser(ctx, account, run)
+}
+
 // RunRequests returns the graph id of a run and the ids of its requests, or [ErrRunNotFound].
 func (r Reads) RunRequests(ctx context.Context, account, run string) (graph string, ids []string, err error) {
 	return r.views.RunRequests(ctx, account, run)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -82,8 +83,8 @@ func isRequestPath(path string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// stillAuthorized reports whether a request for an operation would still be admitted. It returns
-// true while that is unknown. It recovers from panics itself.
+// stillAuthorized reports whether a request for an operation would still be admitted with the same
+// roles. It returns true while that is unknown. It recovers from panics itself.
 func (s *Server) stillAuthorized(r *http.Request, op *huma.Operation) (in bool) {
 	defer func() {
 		if recover() != nil {
@@ -96,6 +97,12 @@ func (s *Server) stillAuthorized(r *http.Request, op *huma.Operation) (in bool) 
 	if err != nil {
 		return !errors.Is(err, authn.ErrUnauthenticated)
 	}
+	before := endpoint.Principal(r.Context())
+	if principal.Account != before.Account || principal.ID != before.ID {
+		return false
+	}
 	roles, _ := endpoint.Roles(op)
-	return principal.Account == endpoint.Principal(r.Context()).Account && principal.Has(roles...)
+	// the response may depend on any of the roles
+	lost := slices.ContainsFunc(roles, func(role authn.Role) bool { return before.Has(role) && !principal.Has(role) })
+	return !lost && principal.Has(roles...)
 }

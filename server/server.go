@@ -158,7 +158,7 @@ func (s *Server) registerOperations() {
 	(&people.Handlers{Executor: c.Executor, Sessions: s.sessions}).Register(s.api)
 	(&deliveries.Handlers{Executor: c.Executor, Visibility: s.visibility}).Register(s.api)
 	(&conversations.Handlers{
-		Dialog: c.Dialog, Messages: admission.NewBuckets(c.Limits.MessageRate, c.Limits.MessageBurst), Streams: &s.streams, Done: c.Executor.Done(), Log: c.Log,
+		Dialog: c.Dialog, Messages: admission.NewBuckets(c.Limits.MessageRate, c.Limits.MessageBurst), Streams: &s.streams, Done: c.Executor.Done(), Failed: s.logProblem,
 	}).Register(s.api)
 	(&push.Handlers{Executor: c.Executor, Channel: c.WebPush}).Register(s.api)
 }

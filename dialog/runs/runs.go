@@ -101,14 +101,13 @@ func (r *Runs) wait(noWait bool) time.Duration {
 
 // Start implements [dialog.Runs].
 func (r *Runs) Start(ctx context.Context, account string, start dialog.Start) error {
-	graph, endUser := r.config.Graph, start.User
+	graph := r.config.Graph
 	var input json.RawMessage
 	var err error
 	if start.Question != nil {
 		if graph = r.config.Person; graph == "" {
 			return errors.New("runs: Config.Person is missing")
 		}
-		endUser = "" // an approver answers
 		input, err = json.Marshal(handOver{Asked: HandedOver{Question: start.Question.Question, Transcript: transcriptOf(start.Lines)}})
 	} else {
 		input, err = r.config.Input(start)
@@ -117,7 +116,7 @@ func (r *Runs) Start(ctx context.Context, account string, start dialog.Start) er
 		return fmt.Errorf("runs: input: %w", err)
 	}
 	_, err = r.config.Executor.Start(ctx, executor.StartRequest{
-		Account: account, StateKey: start.Run, Graph: graph, Input: input, ReserveStateKey: true, Actor: start.User, EndUser: endUser, Via: via, Wait: r.wait(start.NoWait),
+		Account: account, StateKey: start.Run, Graph: graph, Input: input, ReserveStateKey: true, Actor: start.User, EndUser: start.User, Via: via, Wait: r.wait(start.NoWait),
 	})
 	if _, pending := errors.AsType[*executor.PendingError](err); pending {
 		return nil

@@ -18,6 +18,8 @@ type RunView struct {
 	Outcome fermata.Outcome
 	// Interrupts is everything that it asked.
 	Interrupts []docs.RequestView
+	// EndUser is whom its agent talks to, in a conversation; "" if there is none.
+	EndUser string
 	// Problem is why it failed, is parked or is tried again; nil if there is none.
 	Problem *docs.Problem
 }
@@ -51,6 +53,19 @@ func (r *Reader) HasExpired(ctx context.Context, run store.Run) (bool, error) {
 // codeExpired is the code of a run that failed because its request expired.
 const codeExpired = "expired"
 
+// EndUser returns whom the agent of a run talks to; "" if there is none.
+func (r *Reader) EndUser(ctx context.Context, account, run string) (string, error) {
+	paper, err := r.store.Document(ctx, account, docs.RunMetaKind, run)
+	if docs.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	meta, err := r.docs.DecodeMeta(paper)
+	return meta.EndUser, err
+}
+
 // problemOf returns why a run failed, is parked or is tried again.
 func (r *Reader) problemOf(ctx context.Context, run store.Run) (*docs.Problem, error) {
 	switch {
@@ -75,6 +90,9 @@ func (r *Reader) GetRun(ctx context.Context, account, stateKey string) (RunView,
 	view := RunView{Run: run}
 	view.ProviderRef, view.Input, view.Run.Outcome = nil, nil, nil
 	if view.Outcome, err = r.waiter.CurrentOutcome(run, true); err != nil {
+		return RunView{}, err
+	}
+	if view.EndUser, err = r.EndUser(ctx, account, run.ID); err != nil {
 		return RunView{}, err
 	}
 	if view.Problem, err = r.problemOf(ctx, run); err != nil {

@@ -16,7 +16,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -48,7 +47,8 @@ type Handlers struct {
 	// Streams answers operations with event streams. They end when Done is closed.
 	Streams *stream.Opener
 	Done    <-chan struct{}
-	Log     *slog.Logger
+	// Failed records a problem that a stream sends, or that ends it.
+	Failed func(p *problems.Problem, operation string)
 }
 
 // Register adds the operations.
@@ -211,7 +211,7 @@ func badField(location, message string) *problems.Problem {
 }
 
 // problemOf converts an error of package dialog.
-func problemOf(err error) error {
+func problemOf(err error) *problems.Problem {
 	switch {
 	case errors.Is(err, dialog.ErrNotFound):
 		return problems.New("not_found", "the account has no such object")

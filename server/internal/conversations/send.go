@@ -150,7 +150,11 @@ func (f *follower) serve(ctx context.Context, out *stream.Writer) {
 	defer heartbeat.Stop()
 	for {
 		record, err := f.Dialog.Peek(ctx, f.account, f.id)
-		if err != nil || f.write(ctx, record) != nil {
+		if err != nil {
+			f.failed(ctx, err, "follow-conversation")
+			return
+		}
+		if f.write(ctx, record) != nil {
 			return // the client reconnects with its Last-Event-ID
 		}
 		select {
@@ -195,6 +199,7 @@ func (f *follower) advance(ctx context.Context, out *stream.Writer) {
 			case r := <-results:
 				results = nil
 				if r.err != nil {
+					f.failed(ctx, r.err, "send-message")
 					_ = out.Event("", api.EventProblem, problemOf(r.err)) // a disconnected client sends the message again
 					return
 				}
@@ -210,6 +215,13 @@ func (f *follower) advance(ctx context.Context, out *stream.Writer) {
 			return
 		case <-poll.C:
 		}
+	}
+}
+
+// failed records an error of the stream, unless it ends because the client has disconnected.
+func (f *follower) failed(ctx context.Context, err error, operation string) {
+	if ctx.Err() == nil {
+		f.Failed(problemOf(err), operation)
 	}
 }
 

@@ -69,7 +69,7 @@ func (h *Handlers) events(ctx context.Context, in *eventsInput) (*huma.StreamRes
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	t := &runStream{Handlers: h, me: endpoint.Principal(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active()}
+	t := &runStream{Handlers: h, me: endpoint.Principal(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active(), maySeeTokens: visibility.MaySeeResult(endpoint.Principal(ctx), view.EndUser)}
 	t.atRest = t.ended || view.Status == store.StatusWaiting
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
 		h.Streams.Open(hctx, t.follow)
@@ -131,6 +131,12 @@ func (h *Handlers) chatStream(ctx context.Context, request executor.RunRequest, 
 	} else {
 		t.run = visibility.RunID(outcome)
 	}
+	user, err := h.Executor.EndUser(ctx, t.account, t.run)
+	if err != nil {
+		stop()
+		return nil, problems.Of(err)
+	}
+	t.maySeeTokens = visibility.MaySeeResult(t.me, user)
 	// the run may differ: the state key was reused, or this is a repeated request
 	if t.after, err = h.resumePosition(ctx, t.account, t.run, last); err != nil {
 		stop()

@@ -31,9 +31,10 @@ type runStream struct {
 	changed  <-chan struct{}
 	result   <-chan chatResult // the outcome of a chat; nil if the stream does not wait for one
 	// the run was waiting when the stream began, and that has not been sent
-	atRest bool
-	ended  bool // the run has ended
-	over   bool // and that has been sent
+	atRest       bool
+	maySeeTokens bool // they are part of the result
+	ended        bool // the run has ended
+	over         bool // and that has been sent
 }
 
 // chatResult is the result of a chat.
@@ -88,6 +89,9 @@ func (t *runStream) writeProgress(p *executor.Progress) error {
 	case provider.Step:
 		return t.out.Event("", api.EventStep, api.Step{Address: p.Address, State: string(p.State)})
 	case provider.Token:
+		if !t.maySeeTokens {
+			return nil
+		}
 		return t.out.Event("", api.EventToken, api.Token{Address: p.Address, Agent: p.Agent, Text: p.Text})
 	}
 	return nil

@@ -30,10 +30,17 @@ func (c Checker) Requests(me authn.Principal, view executor.RunView) ([]executor
 	return shown, nil
 }
 
+// MaySeeResult reports whether a caller may see the result and the tokens of a run. What an agent
+// says to an end user is for that user, auditors and admins.
+func MaySeeResult(me authn.Principal, endUser string) bool {
+	return endUser == "" || endUser == me.ID || me.Has(authn.RoleAuditor)
+}
+
 // Outcome returns an outcome as a caller may see it: without interrupts that are hidden from
 // them, and with the id and deadline of the others. It returns nil if the run waits only for hidden
 // requests; to the caller it is still active. The result of a run of an agent elsewhere is the
-// answer to its request, so it depends on who may see the request.
+// answer to its request, so it depends on who may see the request. That of a run with an end user
+// depends on [MaySeeResult].
 func (c Checker) Outcome(ctx context.Context, me authn.Principal, outcome fermata.Outcome) (fermata.Outcome, error) {
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok {
@@ -55,6 +62,9 @@ func (c Checker) Run(me authn.Principal, view executor.RunView) ([]executor.Requ
 	outcome := outcomeOf(view)
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok {
+		if !MaySeeResult(me, view.EndUser) {
+			return shown, withoutResult(outcome), nil
+		}
 		if view.Provider+":"+view.Graph != ExternalGraph {
 			return shown, outcome, nil
 		}
@@ -82,6 +92,15 @@ func (c Checker) Run(me authn.Principal, view executor.RunView) ([]executor.Requ
 
 // result returns the result of a run as a caller may see it.
 func (c Checker) result(ctx context.Context, me authn.Principal, outcome fermata.Outcome) (fermata.Outcome, error) {
+	if _, done := outcome.(fermata.Completed); done {
+		user, err := c.Executor.EndUser(ctx, me.Account, RunID(outcome))
+		if err != nil {
+			return nil, err
+		}
+		if !MaySeeResult(me, user) {
+			return withoutResult(outcome), nil
+		}
+	}
 	if !hasAnswer(outcome) {
 		return outcome, nil
 	}
@@ -100,6 +119,16 @@ func (c Checker) result(ctx context.Context, me authn.Principal, outcome fermata
 		outcome = maskedResult(me, doc, outcome)
 	}
 	return outcome, nil
+}
+
+// withoutResult returns an outcome without what a run has returned.
+func withoutResult(outcome fermata.Outcome) fermata.Outcome {
+	done, ok := outcome.(fermata.Completed)
+	if !ok {
+		return outcome
+	}
+	done.Content, done.Output = "", nil
+	return done
 }
 
 // hasAnswer reports whether the result of a run of an agent elsewhere has a part of the decision.

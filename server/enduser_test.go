@@ -22,7 +22,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// What an agent says to an end user is for the user, auditors and admins, and so is the transcript
+// The results of runs with an end user are for that user, auditors and admins. So is the transcript
 // in the result of a hand-over.
 func TestConversations_ResultsOfRunsAreForTheUser(t *testing.T) {
 	s := openConversations(t, nil, nil)

@@ -229,8 +229,7 @@ type Overview struct {
 	Now time.Time
 	// OpenRequests are the open questions of all accounts by kind, [MaxCountedRequests] at most.
 	OpenRequests []store.PendingCount
-	// OldestDueNotice is since when the oldest notice that was not sent yet is due; zero if there
-	// is none.
+	// OldestDueNotice is since when the oldest unsent notice is due; zero without one.
 	OldestDueNotice time.Time
 	// DueDeliveries are the deliveries that are due and not being sent, by channel;
 	// [MaxCountedDeliveries] at most.

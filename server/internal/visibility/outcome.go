@@ -30,8 +30,8 @@ func (c Checker) Requests(me authn.Principal, view executor.RunView) ([]executor
 	return shown, nil
 }
 
-// MaySeeResult reports whether a caller may see the result and the tokens of a run. What an agent
-// says to an end user is for that user, auditors and admins.
+// MaySeeResult reports whether a caller may see the result and the tokens of a run. Those of
+// a run with an end user are for that user, auditors and admins.
 func MaySeeResult(me authn.Principal, endUser string) bool {
 	return endUser == "" || endUser == me.ID || me.Has(authn.RoleAuditor)
 }

@@ -39,6 +39,10 @@ func TestScreenshots(t *testing.T) {
 	for _, r := range list.Items {
 		open[r.StateKey] = r
 	}
+	done, err := c.Requests(t.Context(), client.Query{State: "decided", Limit: 100})
+	if err != nil || len(done.Items) == 0 {
+		t.Fatalf("%v, %v", done, err)
+	}
 	talk(t, c)
 	tab, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	defer cancel()
@@ -70,7 +74,8 @@ func TestScreenshots(t *testing.T) {
 		{"graph", "/graphs/inproc:content-review", desk, false},
 		{"policies", "/policies", desk, false},
 		{"routes", "/routes", desk, false},
-		{"audit", "/audit?findings=1", desk, false},
+		{"audit", "/audit", desk, false},
+		{"evidence", "/audit/requests/" + done.Items[0].ID, desk, false},
 		{"analytics", "/analytics", desk, false},
 		{"analytics-dark", "/analytics", desk, true},
 		{"me", "/me", desk, false},

@@ -242,6 +242,35 @@ func TestConversations_RateIsLimitedPerConversation(t *testing.T) {
 	s.say("user@acme", "c2", `{"text":"hello"}`)
 }
 
+func TestConversations_RateIsLimitedPerUser(t *testing.T) {
+	s := openConversations(t, nil, func(c *server.Config) { c.Limits.MessageRate, c.Limits.MessageBurst = 0.01, 1 })
+	for n := range 6 {
+		id := fmt.Sprint("c", n)
+		s.call("user@acme", "POST", conversations, `{"id":"`+id+`"}`)
+		got := s.call("user@acme", "POST", conversations+"/"+id+"/messages", `{"text":"hello"}`)
+		if want := map[bool]int{true: 200, false: 429}[n < 5]; got.status != want {
+			t.Errorf("message %d: %+v", n+1, got)
+		}
+	}
+	s.call("admin@acme", "POST", conversations, `{"id":"other"}`)
+	s.say("admin@acme", "other", `{"text":"hello"}`)
+}
+
+// The open requests of an account limit the runs that users start, and not their answers.
+func TestConversations_QuotaOfTheAccountLimitsNewRuns(t *testing.T) {
+	s := openConversations(t, nil, func(c *server.Config) { c.Limits.OpenRequests = 1 })
+	s.call("user@acme", "POST", conversations, `{"id":"c1"}`)
+	s.call("user@acme", "POST", conversations, `{"id":"c2"}`)
+	s.say("user@acme", "c1", `{"text":"write to Anna"}`)
+	if got := s.call("user@acme", "POST", conversations+"/c2/messages", `{"text":"write to Anna"}`); got.status != 429 || got.field("code") != "too_many_open" {
+		t.Errorf("%+v", got)
+	}
+	if r := s.say("user@acme", "c1", `{"text":"the second one"}`); lastLine(r) != "Done: anna-s" {
+		t.Errorf("%+v", r.Lines)
+	}
+	s.say("user@acme", "c2", `{"text":"write to Anna"}`)
+}
+
 // sse is an event of a stream.
 type sse struct{ id, kind, data string }
 

@@ -42,7 +42,8 @@ type Limits struct {
 	// share the count. 0 means no limit.
 	RequestsPerAgent int
 	// MessageRate and MessageBurst limit the messages of one conversation: messages per second in
-	// the long run, and at once. Default to 1 and 20. Each replica counts for itself.
+	// the long run, and at once. Default to 1 and 20. A user may send five times as many over all
+	// conversations. Each replica counts for itself.
 	MessageRate  float64
 	MessageBurst int
 	// BodyTimeout is how long a client may take to send a request body. Defaults to 15 s.

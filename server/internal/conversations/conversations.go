@@ -42,8 +42,11 @@ const maxBody = 128 << 10
 type Handlers struct {
 	// Dialog holds the conversations; nil if the server has no assistant. Then nothing is found.
 	Dialog *dialog.Handler
-	// Messages limits the rate of messages of a conversation.
-	Messages *admission.Buckets
+	// Messages limits the rate of messages of a conversation, and UserMessages that of a user over
+	// all conversations.
+	Messages, UserMessages *admission.Buckets
+	// TakeStart returns a problem if the account has no quota for another run.
+	TakeStart func(ctx context.Context, account string) error
 	// Streams answers operations with event streams. They end when Done is closed.
 	Streams *stream.Opener
 	Done    <-chan struct{}
@@ -254,13 +257,17 @@ func messageProblem(err error, body api.SendMessage) error {
 
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "dialog: ") }
 
-// rateLimited returns the problem of a conversation that gets too many messages, or nil.
-func (h *Handlers) rateLimited(account, id string) error {
-	delay := h.Messages.RetryAfter(account, id)
+// rateLimited returns the problem of a conversation that gets too many messages, or of a user that
+// sends too many, or nil.
+func (h *Handlers) rateLimited(account, user, id string) error {
+	what, delay := "the conversation gets", h.Messages.RetryAfter(account, id)
+	if delay == 0 {
+		what, delay = "you send", h.UserMessages.RetryAfter(account, user)
+	}
 	if delay == 0 {
 		return nil
 	}
-	p := problems.New("rate_limited", "the conversation gets too many messages; wait %s", max(delay.Round(time.Second), time.Second))
+	p := problems.New("rate_limited", "%s too many messages; wait %s", what, max(delay.Round(time.Second), time.Second))
 	p.RetryAfter, p.Limit = delay, "messages"
 	return p
 }

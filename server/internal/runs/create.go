@@ -101,7 +101,7 @@ func (h *Handlers) createOnce(ctx context.Context, request executor.RunRequest, 
 }
 
 // duplicatePrefix begins the state keys of [duplicateKey]. Clients cannot choose such a key:
-// otherwise an agent could put its own request in the place of another agent's.
+// otherwise an agent could replace the request of another agent with its own.
 const duplicatePrefix = "same"
 
 func checkStateKey(key string) error {

@@ -20,11 +20,11 @@ MUTATEFLAGS ?=
 MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/testdata/*' ! -path '*/node_modules/*' | sed 's|/go.mod$$||' | sort
 
 # Packages with goroutines that share data: make test runs their tests a second time, on memory and SQLite, with the race detector.
-CONCURRENT = ./server/... ./executor/... . ./agent/... ./analytics/... ./app/... ./audit/... ./channel/... ./client/... ./dialog/... ./gate/... ./graph/... ./policy/... \
-	./provider/... ./store/memory ./store/encrypted ./store/sqlite ./tool/... ./web ./web/internal/... ./internal/broadcast
+CONCURRENT = ./internal/server/... ./internal/executor/... . ./agent/... ./internal/analytics/... ./app/... ./internal/audit/... ./channel/... ./client/... ./dialog/... ./gate/... ./graph/... ./policy/... \
+	./provider/... ./store/memory ./internal/store/encrypted ./store/sqlite ./tool/... ./internal/web ./internal/web/webtest ./internal/broadcast
 
 # The longest tests begin first: otherwise a processor has nothing to do in the last minutes.
-LONGEST = ./internal/chaos ./internal/peers ./server ./store/sqlite ./executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy ./store/redis
+LONGEST = ./internal/chaos ./internal/peers ./internal/server ./store/sqlite ./internal/executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy ./store/redis
 
 # Packages that make check leaves out: simulators that run for minutes, and tests of which nearly all need PostgreSQL, Redis, Node, Python or curl.
 # In other packages, tests that need one of those skip with FERMATA_TEST=fast (internal/testtier).
@@ -82,7 +82,7 @@ test: need-go need-cc need-pg need-redis need-node need-python need-chromium ## 
 check: lint ## lint and all tests on memory and SQLite in a few minutes; needs only Go
 	@export FERMATA_TEST=fast $(ROOMY) $(PLAIN); \
 	packages=$$(go list ./... | awk -v skip='$(NOTCHECKED)' 'BEGIN { n = split(skip, dirs) } { for (i = 1; i <= n; i++) if ($$0 ~ "/" dirs[i] "$$") next; print }'); \
-	code=0; go test -exec "env -u GOGC -u GOMEMLIMIT" -ldflags=-w -vet=off -short -timeout 5m -skip '$(NOTCHECKEDTESTS)' $(TESTFLAGS) ./server ./store/sqlite ./executor ./app $$packages || code=$$?; \
+	code=0; go test -exec "env -u GOGC -u GOMEMLIMIT" -ldflags=-w -vet=off -short -timeout 5m -skip '$(NOTCHECKEDTESTS)' $(TESTFLAGS) ./internal/server ./store/sqlite ./internal/executor ./app $$packages || code=$$?; \
 	echo "left out, make test runs them:"; \
 	echo "  packages $(NOTCHECKED) and the module bench"; \
 	echo "  tests that match $(NOTCHECKEDTESTS), what -short shortens, and those that need PostgreSQL, Redis or jq"; \
@@ -135,7 +135,7 @@ tidy: need-go ## go mod tidy in each module; fails if that changed anything
 
 screenshots: need-go need-chromium ## pictures of the main pages of the demo, in docs/img
 	@mkdir -p bin docs/img && go build -o bin/fermata ./cmd/fermata && \
-	FERMATA_SCREENSHOTS=$$PWD/docs/img go test -count=1 -run Screenshots ./web/browsertest
+	FERMATA_SCREENSHOTS=$$PWD/docs/img go test -count=1 -run Screenshots ./internal/web/browsertest
 
 clean: ## remove what the other targets leave behind, also the data of the demo
 	rm -rf .demo .fermata bin cover.out
@@ -215,7 +215,7 @@ need-langgraph-server: need-node
 
 # provider/claude drives the CLI. It is one executable of 350 MB, without dependencies.
 need-claude: need-node
-	@cd provider/claude/claudetest/cli || exit 1; \
+	@cd internal/claudetest/cli || exit 1; \
 	if [ -e node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then exit 0; fi; \
 	echo "installing the Claude CLI for the tests of provider/claude"; \
 	npm ci --ignore-scripts --no-audit --no-fund
@@ -237,6 +237,6 @@ need-chromium: need-node
 		if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
 		$$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing || exit 1; \
 	fi; \
-	cd web/browsertest/axe || exit 1; \
+	cd internal/web/browsertest/axe || exit 1; \
 	if [ -e node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then exit 0; fi; \
 	npm ci --ignore-scripts --no-audit --no-fund

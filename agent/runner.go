@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/eventstream"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // RunnerConfig configures a [Runner].

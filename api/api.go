@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/drawing"
+	"github.com/fermata-go/fermata/internal/drawing"
 )
 
 // Prefix is the path prefix of the API.

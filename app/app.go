@@ -19,7 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 )

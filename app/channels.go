@@ -10,14 +10,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/email"
 	"github.com/fermata-go/fermata/channel/pager"
 	"github.com/fermata-go/fermata/channel/slack"
 	"github.com/fermata-go/fermata/channel/teams"
 	"github.com/fermata-go/fermata/channel/webpush"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // openChannels returns the channels of the configuration after those of the program. It connects to

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/channel/slack/slackfake"
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
 // Every channel of the file is open, and its targets are those of routes.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/internal/config"
 	"github.com/fermata-go/fermata/internal/yamlfile"
 	"github.com/fermata-go/fermata/provider/claude"
 )

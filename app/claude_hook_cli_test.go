@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/provider/claude/claudetest"
+	"github.com/fermata-go/fermata/internal/claudetest"
 )
 
 // The real CLI runs the hook with the printed settings: an edited call runs as edited, a rejected

@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/internal/audit"
 )
 
 type auditCheckpoints struct {

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/app/sample"
-	"github.com/fermata-go/fermata/server/authn"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/sample"
+	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // auditorOf creates a key for an auditor.

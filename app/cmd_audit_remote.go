@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/audit"
 )
 
 // auditSource names a log: that of an account on a store, or that of the caller's account on a

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/executor"
 )
 
 // Later, an export, a public key and a proof are enough to verify the log, and changes are

@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/fermata-go/fermata/audit"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 type auditTrail struct {

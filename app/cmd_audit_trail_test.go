@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/audit"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/server/authn"
 )
 
 // linkAlice links the Slack account of alice to the person ann.

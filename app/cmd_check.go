@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/executor"
 )
 
 type checkCommand struct {

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/config"
 	"github.com/fermata-go/fermata/store/redis"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/app/tui"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/tui"
 )
 
 type decisionsCommand struct {

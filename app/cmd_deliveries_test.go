@@ -11,8 +11,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/server/authn"
 )
 
 // closedRoom is a channel that rejects every message.

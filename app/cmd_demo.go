@@ -15,11 +15,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/app/sample"
+	"github.com/fermata-go/fermata/internal/config"
 	"github.com/fermata-go/fermata/internal/lockfile"
-	"github.com/fermata-go/fermata/server/authn"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/sample"
+	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 type demoCommand struct {

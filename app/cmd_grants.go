@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/policy/grant"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/policy/grant"
 )
 
 type grantsCreate struct {

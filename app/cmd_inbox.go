@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"github.com/fermata-go/fermata/app/tui"
+	"github.com/fermata-go/fermata/internal/tui"
 )
 
 // inboxCommand is the interactive inbox in a terminal, and a list otherwise.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/app/tui"
+	"github.com/fermata-go/fermata/internal/tui"
 )
 
 // Without a terminal, or with --list, the inbox is a list.

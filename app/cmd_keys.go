@@ -7,10 +7,10 @@ import (
 	"io"
 	"time"
 
-	"github.com/fermata-go/fermata/audit"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/server/authn"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 type keysCommands struct {

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/policy/cases"
+	"github.com/fermata-go/fermata/internal/policy/replay"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/policy"
-	"github.com/fermata-go/fermata/policy/cases"
-	"github.com/fermata-go/fermata/policy/replay"
 )
 
 type policyCommands struct {

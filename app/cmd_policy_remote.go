@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/app/tui"
+	"github.com/fermata-go/fermata/internal/policy/replay"
+	"github.com/fermata-go/fermata/internal/tui"
 	"github.com/fermata-go/fermata/policy"
-	"github.com/fermata-go/fermata/policy/replay"
 )
 
 type policySimulate struct {

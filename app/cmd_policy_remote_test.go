@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/policy/replay"
 	"github.com/fermata-go/fermata/policy"
-	"github.com/fermata-go/fermata/policy/replay"
 )
 
 // The server's rulings are compared with those of another file.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/policy/replay"
 	"github.com/fermata-go/fermata/policy"
-	"github.com/fermata-go/fermata/policy/replay"
 )
 
 // files writes files to a temporary working directory.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/analytics"
 )
 
 // refundFor starts a run that waits, and returns the id of its request.

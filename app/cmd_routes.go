@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/desk/routefile"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/desk/routefile"
 )
 
 type routesCommands struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 const twoRoutes = `

@@ -14,10 +14,10 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/app/tui"
 	"github.com/fermata-go/fermata/client"
-	"github.com/fermata-go/fermata/drawing"
+	"github.com/fermata-go/fermata/internal/drawing"
 	"github.com/fermata-go/fermata/internal/sanitize"
+	"github.com/fermata-go/fermata/internal/tui"
 )
 
 // remote is the server that a command calls.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/app/tui"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/tui"
 )
 
 // runsCommand lists runs, or shows one.

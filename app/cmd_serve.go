@@ -12,17 +12,17 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/webhook"
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
-	"github.com/fermata-go/fermata/server"
-	"github.com/fermata-go/fermata/server/authn"
-	"github.com/fermata-go/fermata/web"
+	"github.com/fermata-go/fermata/internal/server"
+	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/web"
 )
 
 type serveCommand struct {

@@ -26,13 +26,13 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/app/sample"
-	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/oidctest"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/redistest"
+	"github.com/fermata-go/fermata/internal/sample"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/channel/slack/slackfake"
+	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
 func TestSlackDoctor_ReportsEachCheck(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/analytics"
+	"github.com/fermata-go/fermata/internal/analytics"
 )
 
 type statsCommand struct {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/analytics"
+	"github.com/fermata-go/fermata/internal/analytics"
 )
 
 // statsServer is a server with a report, which records the query.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel/webpush"
-	"github.com/fermata-go/fermata/channel/webpush/pushfake"
 	"github.com/fermata-go/fermata/client"
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/pushfake"
+	"github.com/fermata-go/fermata/internal/server/authn"
 )
 
 func TestChannelsWebPushKey_CreatesAKeyForTheConfiguration(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // demoRun is a run that exists when the demo starts.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/slack"
-	"github.com/fermata-go/fermata/channel/slack/slackfake"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
 // demoSlack is the fake Slack workspace of the demo. Dana's account is linked, eve's is not.

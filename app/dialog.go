@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/dialog/runs"
 	"github.com/fermata-go/fermata/examples/assistant/office"
+	"github.com/fermata-go/fermata/internal/store/encrypted"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/encrypted"
 )
 
 // DialogConfig configures the assistant that end users talk to.

@@ -15,8 +15,8 @@ import (
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/server/authn"
 )
 
 // talker is a client of the demo that holds a conversation.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/app/sample"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/sample"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 

@@ -18,8 +18,8 @@ import (
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/server/authn"
 )
 
 // mailServer is an SMTP server on loopback with TLS, which requires a password.

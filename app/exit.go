@@ -12,11 +12,11 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/client"
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/store/postgres"
 	"github.com/fermata-go/fermata/store/sqlite"
 )

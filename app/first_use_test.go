@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/seal"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 

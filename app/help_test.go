@@ -15,9 +15,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/server"
-	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/server"
+	"github.com/fermata-go/fermata/internal/server/authn"
 )
 
 // model is the command line, with its texts.

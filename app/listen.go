@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/internal/config"
 	"github.com/fermata-go/fermata/internal/logsample"
 )
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/oncall"
 	"github.com/fermata-go/fermata/internal/outbound"
-	"github.com/fermata-go/fermata/oncall"
 )
 
 // groupDirectory has the groups of the groups file and the on-call schedules. It is the directory

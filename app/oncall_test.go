@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 const zurichShift = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//test//EN\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTAMP:20260101T000000Z\r\n" +

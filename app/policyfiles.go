@@ -12,14 +12,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/desk/routefile"
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/desk/routefile"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/oncall"
+	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/yamlfile"
-	"github.com/fermata-go/fermata/oncall"
 	"github.com/fermata-go/fermata/policy"
-	"github.com/fermata-go/fermata/server"
 )
 
 // reloadInterval is how often the policy, routes and groups files are checked for changes.

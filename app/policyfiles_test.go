@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/server"
 )
 
 func write(t *testing.T, name, text string) string {

@@ -12,7 +12,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/internal/config"
 )
 
 // tracing sends traces to a collector; the zero value sends none.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/internal/config"
 	"github.com/fermata-go/fermata/provider/external"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // agentSides are both sides of the scenarios with agents.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"

@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/fermata-go/fermata/analytics"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/analytics"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // The scenarios history/… request a report over many decisions, and over a tenth of them, from an

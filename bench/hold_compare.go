@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/executor"
 )
 
 // holdScenario is a number of callers on one kind of database.

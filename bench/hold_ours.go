@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 )
 
 const (

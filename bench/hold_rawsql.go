@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/internal/ident"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // rawSQL executes the script in raw SQL, without an engine, encryption or repeated reads. It has

@@ -12,7 +12,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver of store/sqlite
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 

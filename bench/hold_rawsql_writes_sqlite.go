@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/chain"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // writes writes documents and audit records. The deadline of a request needs no separate change

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fermata-go/fermata/internal/chain"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // Raw SQL is a valid bound only if it leaves the same rows as our side: as many rows in each table,

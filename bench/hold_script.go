@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // script is what the executor writes for one run: raw SQL does exactly the same. It is recorded

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // needLangGraph installs LangGraph, as the program does. That takes seconds with a prebuilt

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/server"
-	"github.com/fermata-go/fermata/server/authn"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/web"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/server"
+	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/web"
 )
 
 // The scenarios inbox/… read the inbox of an account with many open requests through the API, next

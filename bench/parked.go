@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/executor"
 )
 
 // The scenarios parked/… measure the cost of waiting runs: an executor in its own process has none,

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/analytics"
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/analytics"
+	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/store/postgres"
 	"github.com/fermata-go/fermata/store/sqlite"
 )

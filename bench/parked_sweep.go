@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // In addition to the cost of waiting runs: the cost of listing them, and the expiry of many at

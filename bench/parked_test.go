@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/chain"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // A copy has the documents of its original, under its own names: a decision changes its request and

@@ -19,16 +19,16 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	slackchannel "github.com/fermata-go/fermata/channel/slack"
-	"github.com/fermata-go/fermata/channel/slack/slackfake"
 	"github.com/fermata-go/fermata/client"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/server"
+	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/slackfake"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/server"
-	"github.com/fermata-go/fermata/server/authn"
-	"github.com/fermata-go/fermata/store"
 )
 
 // The scenarios slack/… measure decisions by clicks in Slack next to the same decisions through the

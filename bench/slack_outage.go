@@ -14,11 +14,11 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/channel"
 	slackchannel "github.com/fermata-go/fermata/channel/slack"
-	"github.com/fermata-go/fermata/channel/slack/slackfake"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/slackfake"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 

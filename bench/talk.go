@@ -15,11 +15,11 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/dialog/runs"
-	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store/encrypted"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/encrypted"
 )
 
 // The scenarios dialog/… answer questions of conversations, next to the bare resume: the same runs

@@ -10,9 +10,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/fermata-go/fermata/server"
-	"github.com/fermata-go/fermata/server/authn"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/server"
+	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // benchServer is the server in front of an executor, as in cmd/fermata: API keys, strict JSON,

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/untrusted"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // Channel delivers requests to people in one place, such as Slack, e-mail or a pager. Its methods

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // ErrNotLinked says that an account of a channel is not linked to a person. The channel offers

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // AnyKind is the kind of a channel for all targets that no other channel serves, also those that

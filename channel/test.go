@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // Tester is implemented by channels that can send a test message. The message says that it is a

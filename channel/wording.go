@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/phrase"
 	"github.com/fermata-go/fermata/internal/untrusted"
 )

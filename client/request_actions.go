@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/analytics"
 )
 
 // The actions that [Client.Act] accepts.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/app/config"
-	"github.com/fermata-go/fermata/audit"
-	"github.com/fermata-go/fermata/server"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/server"
+	"github.com/fermata-go/fermata/internal/store"
 	"go.yaml.in/yaml/v3"
 )
 

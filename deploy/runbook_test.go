@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/audit"
 )
 
 // TestRunbook runs the commands of docs/runbook-stuck-approval.md, on a server with a waiting run,

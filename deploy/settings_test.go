@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/internal/config"
 )
 
 // loaded reads a configuration as the server would. An unknown key or variable fails the test.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/ident"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 const (

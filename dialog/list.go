@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // ErrExists is returned for a conversation that was created before with other values.

@@ -3,7 +3,7 @@ package dialog
 import (
 	"context"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // Documents is the part of the store that conversations need. *encrypted.Store implements it, so

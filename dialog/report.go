@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // Row counts the questions of one agent with one wording that have ended.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/ident"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // tx collects the documents that are written in the transaction of a step.

@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/jsonlite"
 	"github.com/fermata-go/fermata/internal/smallmap"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // The saved form of a run. Every part is JSON; a part's name is a word followed by the place it

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 	"github.com/fermata-go/fermata/store/memory"
-	"github.com/fermata-go/fermata/store/storetest"
 )
 
 // watched is a store that signals when a part was saved.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 	"github.com/fermata-go/fermata/store/memory"
-	"github.com/fermata-go/fermata/store/storetest"
 )
 
 // besides is a graph of two parallel nodes.

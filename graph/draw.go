@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/drawing"
+	"github.com/fermata-go/fermata/internal/drawing"
 )
 
 // Draw lays out the graph from top to bottom and marks the nodes where these interrupts wait.

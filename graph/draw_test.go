@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/drawing"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/drawing"
 )
 
 // Regression: an edge and a branch from Start to the same node were drawn as two arrows, and a name

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/smallmap"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // execution is one execution of a run, from start or resume until it waits or ends. All instances

@@ -7,7 +7,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/jsonlite"
 	"github.com/fermata-go/fermata/internal/smallmap"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // The part "run" contains the head of the run and, in its member "parts", small parts inline. A

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/recovery"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // Option configures one call of [Flow.Run], [Flow.Resume], [Flow.Inspect] or [Flow.Check].

@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
 
-	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 )
 
 // compile compiles all expressions and reports errors.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 )
 
 // Directory knows the members of groups. It is used when rules are loaded and linted, not for

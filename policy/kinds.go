@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 )
 
 var (

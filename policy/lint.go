@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 )
 
 // LintContext is what Lint compares the rules with. Fields that are not set are not checked.

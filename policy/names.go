@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 )
 
 // Maximum lengths of names, in characters. Names are part of requests, audit records and pages.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 )
 
 // document is a rule file before its expressions are compiled.

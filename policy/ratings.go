@@ -10,7 +10,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 
-	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 )
 
 // The fields of req that a file can set for a tool, under tools.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 )
 
 // Verdict is the verdict of a rule, or of all rules together, on an action.

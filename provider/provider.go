@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/drawing"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/drawing"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // Provider executes runs. Its methods may be called concurrently for different runs; for one run,

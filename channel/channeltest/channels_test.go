@@ -10,7 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/channeltest"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // channels are all channels, by their kind.

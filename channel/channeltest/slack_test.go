@@ -11,7 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata/channel/channeltest"
 	"github.com/fermata-go/fermata/channel/slack"
-	"github.com/fermata-go/fermata/channel/slack/slackfake"
+	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
 // openSlack is a workspace with several channels. Concurrent messages go to different ones, because

@@ -12,11 +12,11 @@ import (
 
 	"github.com/fermata-go/fermata/channel/channeltest"
 	"github.com/fermata-go/fermata/channel/webpush"
-	"github.com/fermata-go/fermata/channel/webpush/pushfake"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/desk/people"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/desk/people"
 	"github.com/fermata-go/fermata/internal/forged"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/pushfake"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // pushSubject is a browser at a loopback push service.

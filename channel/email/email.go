@@ -16,7 +16,7 @@ import (
 	gomail "github.com/wneessen/go-mail"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/ident"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/internal/post"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/outbound"
 )
 

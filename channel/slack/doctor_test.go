@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/fermata-go/fermata/channel/slack"
-	"github.com/fermata-go/fermata/channel/slack/slackfake"
+	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
 func find(t *testing.T, all []slack.Finding, check string) slack.Finding {

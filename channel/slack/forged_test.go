@@ -8,9 +8,9 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/channel/slack/slackfake"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/forged"
+	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
 // Every forged payload, as an argument and as the text of the agent, gives a message that Slack

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/server/authn"
+	"github.com/fermata-go/fermata/internal/server/authn"
 )
 
 func (o *office) wantDecision(id, verdict, by string) {

@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // Limits of Slack, in characters, and of a message.

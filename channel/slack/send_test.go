@@ -11,8 +11,8 @@ import (
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/slack"
-	"github.com/fermata-go/fermata/channel/slack/slackfake"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
 func TestNew_RefusesIncompleteConfig(t *testing.T) {

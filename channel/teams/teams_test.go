@@ -11,7 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/teams"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // workflow is a loopback workflow that rejects what Teams rejects.

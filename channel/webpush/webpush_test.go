@@ -10,8 +10,8 @@ import (
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/webpush"
-	"github.com/fermata-go/fermata/channel/webpush/pushfake"
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/pushfake"
 )
 
 type setup struct {

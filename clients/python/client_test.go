@@ -14,7 +14,7 @@ import (
 )
 
 // document is the server's OpenAPI document; a test of the server compares it with the code.
-const document = "../../server/openapi.json"
+const document = "../../internal/server/openapi.json"
 
 // TestClient_FromPython runs test_fermata.py against the real program, through a bad proxy, and
 // compares every call that it made with the OpenAPI document.

@@ -9,7 +9,7 @@ import (
 )
 
 // document is the server's OpenAPI document; a test of the server compares it with the code.
-const document = "../../server/openapi.json"
+const document = "../../internal/server/openapi.json"
 
 func TestGenerated_TypesMatchOpenAPI(t *testing.T) {
 	n := open(t)

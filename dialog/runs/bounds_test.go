@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/encrypted"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/encrypted"
 )
 
 // bodySize returns the size of the document of a conversation.

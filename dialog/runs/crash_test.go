@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 type judge func(text string) dialog.Judgement

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/dialog/runs"
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/policy"
-	"github.com/fermata-go/fermata/store"
 )
 
 // The question of an agent is for its end user: approvers do not see it and cannot answer it, also

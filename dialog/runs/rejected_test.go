@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // Two servers on one database get the same messages of one conversation at the same time, as a

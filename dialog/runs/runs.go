@@ -20,8 +20,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // Config configures [Runs]. Executor and Graph are required.

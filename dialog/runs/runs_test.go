@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 func eachStore(t *testing.T, test func(t *testing.T, w *world)) {

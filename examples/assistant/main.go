@@ -38,10 +38,10 @@ import (
 	"github.com/fermata-go/fermata/dialog/classifier"
 	"github.com/fermata-go/fermata/dialog/runs"
 	"github.com/fermata-go/fermata/examples/assistant/office"
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store/encrypted"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/encrypted"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 

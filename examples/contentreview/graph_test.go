@@ -11,8 +11,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 	"github.com/fermata-go/fermata/store/sqlite"
-	"github.com/fermata-go/fermata/store/storetest"
 )
 
 func TestQuestion_HasTheNamesThatReviewersExpect(t *testing.T) {

@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/client"
-	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/gate"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/server"
+	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/encrypted"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/server"
-	"github.com/fermata-go/fermata/server/authn"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/encrypted"
 	"github.com/fermata-go/fermata/store/memory"
 )
 

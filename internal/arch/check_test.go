@@ -180,8 +180,12 @@ func layerOf(dir string) (found layer, ok bool) {
 
 func mayImport(rule layer, target string) bool {
 	return slices.ContainsFunc(rule.may, func(pattern string) bool {
-		if pattern == anyPublic {
+		switch pattern {
+		case anyPublic:
 			return !isPrivate(target)
+		case support:
+			row, _ := layerOf(target)
+			return row.pkg == "internal/..."
 		}
 		return covers(pattern, target)
 	})

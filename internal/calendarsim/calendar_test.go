@@ -5,8 +5,8 @@ import (
 	"sort"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/desk/hours"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/desk/hours"
 )
 
 // span is a period, excluding its end.

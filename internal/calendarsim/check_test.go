@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/analytics"
-	"github.com/fermata-go/fermata/audit"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/analytics"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // check compares the model with all stored data after the last executor is idle, and stops it.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 func keys[V any](m map[string]V) func(func(string) bool) { return maps.Keys(m) }

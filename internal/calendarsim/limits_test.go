@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // slack is how long before the execution an action may have been evaluated, if a process died in

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // run is a run in the model.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // person is an approver.

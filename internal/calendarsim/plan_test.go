@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
 )
 
 // plan schedules runs with a number of requests until the end, and changes of group members.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/desk/hours"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/desk/hours"
 	"github.com/fermata-go/fermata/policy"
 )
 

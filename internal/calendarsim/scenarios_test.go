@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // Scenarios are situations that are too rare by chance in a short simulation. They have assigned

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/store/sqlite"
-	"github.com/fermata-go/fermata/store/storetest"
 )
 
 // poll is the polling interval of executors. A timer fires up to this much later, and twice that if

@@ -15,8 +15,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/policy"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // timers compares the delivered notices with the routes: each step of each epoch once, on time, to

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // faultlessRun is the evidence and the stored data of one order without faults: ann approved

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/pgtest"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // The tests kill 200 replicas in total, and fifty times as many in a soak: in rounds, each with

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // populateDesk lets people request payments. It returns a function like that of populate.

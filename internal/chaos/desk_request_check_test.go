@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/audit"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // The invariants of the desk.

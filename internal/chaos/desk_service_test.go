@@ -14,12 +14,12 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store"
 )
 
 // payment is the state of a run that asks two people for one action, as of orders.

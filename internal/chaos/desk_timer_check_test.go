@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // routeStep is a step of a route in one epoch.

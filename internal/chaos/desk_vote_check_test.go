@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/audit"
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // submissionRecord is a submission under one id and its final reply.

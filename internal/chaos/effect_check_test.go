@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // effectsAreInLedger checks that every executed call is in the ledger, for an interrupt that

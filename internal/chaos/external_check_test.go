@@ -9,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // violation is a violated invariant.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // maxDescriptions is the number of violations that are reported with all details of their runs.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // target is one of the two targets.

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // account is the account of all runs. Other accounts must have no access.

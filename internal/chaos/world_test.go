@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/desk"
 )
 
 // world is a test: replicas, people and the sink.

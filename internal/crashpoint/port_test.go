@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/chain"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // errDead is the error for calls of a dead process: they do not take effect.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/storetest"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 )
 
 // mode is what happens to the call in which a process crashes.

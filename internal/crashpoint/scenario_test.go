@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // answer is a reply in a comparable form.

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/audit"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // onEffect checks an executed call at once: there must be an approval of exactly this action.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/provider/claude/claudetest"
+	"github.com/fermata-go/fermata/internal/claudetest"
 )
 
 // Thread ids of LangGraph, session ids of the CLI and the paths of its private directories are in

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/provider/claude/claudetest"
+	"github.com/fermata-go/fermata/internal/claudetest"
 )
 
 // claude is the Claude CLI with a scripted model.

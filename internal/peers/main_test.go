@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/app"
-	"github.com/fermata-go/fermata/app/sample"
+	"github.com/fermata-go/fermata/internal/sample"
 )
 
 // asProgram is a variable with which the test binary is the program.

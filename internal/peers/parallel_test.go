@@ -12,7 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/provider/claude/claudetest"
+	"github.com/fermata-go/fermata/internal/claudetest"
 )
 
 // orders is in how many orders three people answer three parallel calls of one run.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/provider/claude/claudetest"
+	"github.com/fermata-go/fermata/internal/claudetest"
 )
 
 // compare measures the time from a decision to the end of the resumed run, through Fermata and for

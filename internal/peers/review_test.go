@@ -11,7 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/provider/claude/claudetest"
+	"github.com/fermata-go/fermata/internal/claudetest"
 )
 
 // reviewAgent asks people with the form of the content review.

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/claudetest"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/claude"
-	"github.com/fermata-go/fermata/provider/claude/claudetest"
 )
 
 // onceCalling returns a script that makes one call, and then reports its result.

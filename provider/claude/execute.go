@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 )
 
 // Execute runs one process of the CLI, until it ends or a person has to decide about a call; see

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/lockfile"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // Time limits.

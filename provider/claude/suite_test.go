@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/claudetest"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/claude"
-	"github.com/fermata-go/fermata/provider/claude/claudetest"
 	"github.com/fermata-go/fermata/provider/providertest"
-	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 

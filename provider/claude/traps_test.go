@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/claudetest"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/claude"
-	"github.com/fermata-go/fermata/provider/claude/claudetest"
 )
 
 // The CLI reports only the last of several deferred calls, and forgets the others.

@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/outbound"
 	"github.com/fermata-go/fermata/internal/schema"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 )
 
 // Name is the provider part of a graph id, before the colon.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
-	"github.com/fermata-go/fermata/store"
 )
 
 const action = `{"type":"object","required":["action"],"properties":{"action":{"enum":["approve","reject"]}},"additionalProperties":false}`

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/golden"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 )
 
 // Sent and stored forms are read by unknown programs, and by later versions of this one.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider/external"
-	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 

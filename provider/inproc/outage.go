@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 )
 
 // outageDetector wraps the store and the owner of an execution and records when they cannot be

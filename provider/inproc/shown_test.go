@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/gate"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 

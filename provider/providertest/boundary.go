@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 )
 
 func testNames(t *testing.T, s Subject) {

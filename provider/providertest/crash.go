@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 )
 
 // scenario is a run from its start to its end: after each execution but the last comes an action.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // errCut is the error of store calls during an outage.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store"
 )
 
 // Subject is a provider under test.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/providertest"
-	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
 

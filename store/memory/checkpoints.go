@@ -20,7 +20,7 @@ import (
 	"sync"
 
 	"github.com/fermata-go/fermata/internal/smallmap"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 var _ store.Checkpoints = (*Checkpoints)(nil)

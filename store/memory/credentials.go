@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // AddCredential stores a new credential; see [store.Credentials].

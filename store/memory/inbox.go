@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // InboxItems returns interrupts of all runs of an account; see [store.Inbox].

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // Events returns the events of a run; see [store.Events].

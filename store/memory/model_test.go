@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/modelcheck"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // The model check explores every interleaving of decisions, workers, crashes and timeouts on the

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // sealedSlot is a location of a sealed value.

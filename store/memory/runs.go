@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/broadcast"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 var _ store.Store = (*Store)(nil)

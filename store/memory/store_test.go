@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 	"github.com/fermata-go/fermata/store/memory"
-	"github.com/fermata-go/fermata/store/storetest"
 )
 
 func TestCheckpoints(t *testing.T) {

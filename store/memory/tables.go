@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // tables implements the protocol of [store.Runs] without locks, clocks and disks. It is the

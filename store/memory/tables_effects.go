@@ -3,7 +3,7 @@ package memory
 import (
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 func (b *tables) beginEffect(now time.Time, lease store.Lease, n store.NewEffect) (store.Effect, bool, error) {

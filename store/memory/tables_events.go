@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // eventLog holds the events of all runs.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/pgtest"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // BenchmarkGate takes runs from interrupt to interrupt: decided, claimed, an effect begun and

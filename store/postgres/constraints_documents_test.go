@@ -3,7 +3,7 @@ package postgres
 import (
 	"testing"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // immediateConstraints checks constraints at once that are otherwise checked at the commit.

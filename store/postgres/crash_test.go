@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fermata-go/fermata/internal/pgtest"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 func generation(version int64) store.Delta {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // feedEvents follows the feed of the account to its end.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // overdue creates runs with two interrupts each, both past their deadline at the next call.

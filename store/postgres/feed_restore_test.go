@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/pgtest"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // Another server counts its transactions from the beginning. Readers of the feed continue, with

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/pgtest"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/storetest"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 )
 
 // A test that needs further replicas starts this test binary again with these variables set.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/fermata-go/fermata/internal/chain"
 	"github.com/fermata-go/fermata/internal/pgtest"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // pauseDocumentsSQL pauses the slow Store after it has changed a document or added an audit line.

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fermata-go/fermata/internal/pgtest"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // pauseSQL makes a transaction of a client named slow wait before its commit, with all its locks,

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/pgtest"
-	"github.com/fermata-go/fermata/store/storetest"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 )
 
 func TestI2_I16_KilledProcessesShareRuns(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fermata-go/fermata/internal/pgtest"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
-	"github.com/fermata-go/fermata/store/storetest"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 )
 
 // The whole suite, on its own server: transactions of other tests would delay the feed.

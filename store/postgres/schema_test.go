@@ -19,8 +19,8 @@ import (
 
 	"github.com/fermata-go/fermata/internal/migration"
 	"github.com/fermata-go/fermata/internal/pgtest"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 func mustMigrations(t *testing.T) []migration.Step {

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/fermata-go/fermata/internal/broadcast"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // Hints are sent after the commit. A NOTIFY inside a transaction would serialize the commits of the

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/store/postgres"
 	"github.com/fermata-go/fermata/store/redis"
 )

@@ -6,9 +6,9 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/redistest"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 	"github.com/fermata-go/fermata/store/postgres"
-	"github.com/fermata-go/fermata/store/storetest"
 )
 
 func mustOpen(t testing.TB, connString string, config postgres.Config) *postgres.Store {

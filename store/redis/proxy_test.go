@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/fermata-go/fermata/store/internal/proxytest"
+	"github.com/fermata-go/fermata/internal/store/proxytest"
 )
 
 // proxy is a network that can cut a message in two.

@@ -12,9 +12,9 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/fermata-go/fermata/internal/redistest"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 	"github.com/fermata-go/fermata/store/memory"
-	"github.com/fermata-go/fermata/store/storetest"
 )
 
 // The suites on a store without I/O, so that only Redis differs.

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // benchRuns returns a store with n runs that each wait for one answer.

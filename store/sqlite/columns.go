@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // rowScanner is a row.

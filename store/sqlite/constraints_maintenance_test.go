@@ -3,7 +3,7 @@ package sqlite
 import (
 	"testing"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // reencryptedAs is a write during re-encryption.

@@ -10,8 +10,8 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // forbiddenWrite is a write that the database rejects, and a part of the error.

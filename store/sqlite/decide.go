@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 const (

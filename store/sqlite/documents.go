@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/chain"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 const (

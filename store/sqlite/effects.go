@@ -5,7 +5,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 const (

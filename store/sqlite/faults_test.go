@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 func TestSave_DiskFullChangesNothing(t *testing.T) {

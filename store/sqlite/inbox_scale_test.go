@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/testtier"
-	"github.com/fermata-go/fermata/store"
 )
 
 // inboxRows creates runs with one request each: a tenth is decided, one in ten thousand is rare.

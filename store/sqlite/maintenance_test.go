@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // otherProcess opens the file a second time. For SQLite another connection is like another process.

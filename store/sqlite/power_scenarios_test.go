@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // A powerStep is a call. Its result is the same whenever it runs on the same state.

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/storetest"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 )
 
 // A test that needs a second process starts this test binary again with these variables set.

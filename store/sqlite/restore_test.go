@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // feedRuns returns the runs of the events after a cursor, and the next cursor.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // Every transaction begins IMMEDIATE, so it is the only writer until it ends. What it reads stays

@@ -12,8 +12,8 @@ import (
 
 	driver "modernc.org/sqlite"
 
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // A repeatableCall has one result when it succeeds and another when it is repeated after an unknown

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/store/storetest"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 )
 
 func TestI2_I16_KilledProcessesShareRuns(t *testing.T) {

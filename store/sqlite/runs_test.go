@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
-	"github.com/fermata-go/fermata/store/storetest"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
+	"github.com/fermata-go/fermata/internal/store/storetest"
 )
 
 func TestStore(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/migration"
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 // raw opens a database file like another program.

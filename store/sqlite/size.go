@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 const (

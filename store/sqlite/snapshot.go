@@ -3,7 +3,7 @@ package sqlite
 import (
 	"context"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/fixture"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/fixture"
 )
 
 var demo, putRun, mustSave, wantRun = fixture.DemoKey, fixture.PutHead, fixture.MustSave, fixture.WantCheckpoint

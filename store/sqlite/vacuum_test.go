@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // A reader of an old snapshot must not make writers wait during a vacuum.

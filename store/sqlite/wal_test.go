@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // readContinuously has overlapping readers at every moment. It returns a function that ends them.

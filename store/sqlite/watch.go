@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/broadcast"
-	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // pollInterval is how often a Store with watchers checks for writes of other processes.

@@ -1,0 +1,58 @@
+package decide
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/executor/docs"
+	"github.com/fermata-go/fermata/internal/executor/ids"
+	"github.com/fermata-go/fermata/internal/executor/requests"
+	"github.com/fermata-go/fermata/internal/strictjson"
+)
+
+// voteKey returns the key of a vote: answers with the same key count as the same vote. It is "" if
+// only equal answers do. For an effect in doubt, answers agree if they agree on whether the effect
+// happened and with which receipt; at a gate, if they agree on whether it is approved.
+func (w submission) voteKey() string {
+	switch w.interrupt.Kind {
+	case docs.GateKind:
+		var signal struct {
+			Approved *bool `json:"approved"`
+		}
+		if json.Unmarshal(w.value, &signal) != nil || signal.Approved == nil {
+			return ""
+		}
+		return fmt.Sprintf("approved: %t", *signal.Approved)
+	case fermata.EffectInDoubt.Name():
+	default:
+		return ""
+	}
+	var said fermata.EffectResolution
+	if json.Unmarshal(w.value, &said) != nil {
+		return ""
+	}
+	if !said.Happened {
+		return "it did not happen"
+	}
+	receipt, err := strictjson.Canonical(said.Receipt)
+	if said.Receipt == nil || err != nil {
+		return "it happened"
+	}
+	return "it happened: " + ids.Hash("receipt", receipt)
+}
+
+// checkAgainstLedger rejects the answer that an effect did not happen if the ledger has its receipt
+// by now: its owner was slow, and had not failed.
+func (dc *Decider) checkAgainstLedger(ctx context.Context, w *submission) error {
+	var said fermata.EffectResolution
+	if err := json.Unmarshal(w.value, &said); err != nil || said.Happened {
+		return err
+	}
+	happened, err := dc.requests.LedgerHasReceipt(ctx, w.interrupt)
+	if happened {
+		return &fermata.AnswerError{ID: w.interrupt.ID, Kind: w.interrupt.Kind, Err: requests.ErrEffectSucceeded}
+	}
+	return err
+}

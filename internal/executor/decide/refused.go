@@ -1,0 +1,45 @@
+package decide
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor/auditrec"
+)
+
+// refusedVerb returns the verb of a refused decision, or "" if it is unknown. The request of a late
+// decision is not read any more, so the verb comes from the answer.
+func refusedVerb(request Request, refused *RefusedError) audit.Verb {
+	if by, ok := errors.AsType[*desk.RefusedError](refused.Err); ok {
+		if by.Command == desk.CommandEscalate { // as a decision it returns the request
+			return audit.VerbReturn
+		}
+		return auditrec.RefusedVerbs[by.Command]
+	}
+	var said fermata.Decision
+	if json.Unmarshal(request.Targets[refused.Interrupt].Value, &said) != nil {
+		return ""
+	}
+	switch {
+	case said.Verb == fermata.VerbReject:
+		return audit.VerbReject
+	case said.Verb == fermata.VerbReturn:
+		return audit.VerbReturn
+	case said.Verb == fermata.VerbApprove && said.Args != nil:
+		return audit.VerbApproveWithEdits
+	case said.Verb == fermata.VerbApprove:
+		return audit.VerbApprove
+	}
+	return ""
+}
+
+// asRefusedEdit reports whether an actor changed arguments that must not be changed, or set
+// conditions that do not hold: these say something about arguments that may be masked. Other
+// invalid answers are mistakes and are not in the audit log.
+func asRefusedEdit(err error) (*fermata.AnswerError, bool) {
+	bad, ok := errors.AsType[*fermata.AnswerError](err)
+	return bad, ok && (errors.Is(bad.Err, desk.ErrInvalidEdit) || errors.Is(bad.Err, desk.ErrInvalidConditions))
+}

@@ -1,0 +1,197 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor/background"
+	"github.com/fermata-go/fermata/internal/executor/docs"
+	"github.com/fermata-go/fermata/internal/executor/ids"
+	"github.com/fermata-go/fermata/internal/executor/requests"
+	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/provider"
+)
+
+const (
+	clarifyTimeout = 2 * time.Minute // how long a run may take to answer
+	clarifyLease   = 3 * time.Minute // after which another process tries
+	// how often a message is tried; webhooks are, for three days
+	maxClarifyAttempts = 10
+	// the first pause between two tries; each is twice as long as the one before
+	clarifyBackoff = 10 * time.Second
+	// how many messages are only sent elsewhere at the same time
+	maxConcurrentSends = 512
+	// how many messages a process delivers at the same time, beside those that are only sent
+	// elsewhere
+	maxConcurrentClarifications = 32
+)
+
+// The results of a message to a run.
+const (
+	messageDelivered requests.DeliveryResult = "told"
+	messageFailed    requests.DeliveryResult = "failed"
+)
+
+// runOrigin is the actor of what a run answers.
+var runOrigin = desk.From{Actor: desk.Actor{ID: "agent:run", Kind: desk.ActorAgent}, Via: "run"}
+
+// RunMessageLoop delivers messages to runs until the executor is stopped.
+func (o *Sender) RunMessageLoop() {
+	for !o.background.IsStopping() {
+		o.background.LogRepeated("looking for what runs were asked", o.deliverRunMessages())
+		o.background.Sleep(o.config.Poll)
+	}
+}
+
+// deliverRunMessages delivers due messages to runs. Each is claimed by its revision, so that one of
+// several processes delivers it, and delivered in the background, so that a slow run does not delay
+// others. Messages that may call a model are limited.
+func (o *Sender) deliverRunMessages() error {
+	due, err := o.store.DueDocuments(o.background.Ctx, docs.RunMessageKind, maxConcurrentClarifications+maxConcurrentSends)
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	now, err := o.store.Now(o.background.Ctx)
+	if err != nil {
+		return err
+	}
+	for _, paper := range due {
+		var back requests.RunMessage
+		failure := json.Unmarshal(paper.Index, &back)
+		places, most := &o.answeringNow, int64(maxConcurrentClarifications)
+		if back.Remote {
+			places, most = &o.sendingNow, maxConcurrentSends
+		}
+		if places.Load() >= most {
+			continue // no other slot is free
+		}
+		back.Attempts++
+		if failure == nil {
+			failure = o.docs.UpdateIndex(o.background.Ctx, &paper, back, now.Add(clarifyLease))
+		}
+		switch {
+		case errors.Is(failure, store.ErrStale): // another process has it
+		case failure != nil:
+			err = errors.Join(err, failure)
+		default:
+			places.Add(1)
+			o.background.Tasks.Go(func() {
+				defer places.Add(-1)
+				o.deliverRunMessage(paper, back, now)
+			})
+		}
+	}
+	return err
+}
+
+// deliverRunMessage delivers one message, and notes what became of it.
+func (o *Sender) deliverRunMessage(paper store.Document, back requests.RunMessage, now time.Time) {
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(o.background.Ctx, clarifyTimeout)
+	defer cancel()
+	var err error
+	if back.Withdrawn != "" {
+		err = o.deliverWithdrawal(ctx, paper, back)
+	} else {
+		err = o.answerClarification(ctx, paper.Account, back)
+	}
+	var next time.Time // never again
+	switch {
+	case err == nil:
+		back.Result = messageDelivered
+	case o.background.Ctx.Err() != nil:
+		next = now // this process stops, and another one asks
+	default:
+		if back.Result = messageFailed; back.Attempts < maxClarifyAttempts && !errors.Is(err, provider.ErrPark) {
+			next = now.Add(time.Since(begun) + clarifyDelay(err, back.Attempts))
+		}
+		o.config.Log.Warn("message to run not delivered", "account", paper.Account, "request", back.Request, "tries", back.Attempts, "again", !next.IsZero(), "why", background.ErrorClass(err))
+	}
+	settle, release := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
+	defer release()
+	if err := o.docs.UpdateIndex(settle, &paper, back, next); err != nil && !errors.Is(err, store.ErrStale) {
+		o.config.Log.Error("recording a delivery failed", "account", paper.Account, "request", back.Request, "err", err)
+	}
+}
+
+// clarifyDelay is how long to wait before the next try.
+func clarifyDelay(err error, tries int) time.Duration {
+	if later, ok := errors.AsType[*fermata.RetryError](err); ok && later.After > 0 {
+		return later.After
+	}
+	return clarifyBackoff << (tries - 1)
+}
+
+// answerClarification lets a run answer a question, and adds the answer to the request, unless the
+// question was answered or the request is over.
+func (o *Sender) answerClarification(ctx context.Context, account string, back requests.RunMessage) error {
+	known, err := o.docs.Request(ctx, account, back.Request)
+	if err != nil {
+		return err
+	}
+	if known == nil || known.State != desk.StateOpen || back.Number > len(known.Clarifications) || known.Clarifications[back.Number-1].Answer != nil {
+		return nil
+	}
+	text, err := o.askProvider(ctx, account, back, known.Clarifications[back.Number-1])
+	if err != nil || text == "" {
+		return err
+	}
+	_, err = o.requests.Act(ctx, account, back.Request, desk.AnswerClarification{From: runOrigin, Number: back.Number, Answer: text})
+	if _, over := errors.AsType[*desk.ClosedError](err); over || errors.Is(err, desk.ErrNoClarification) {
+		return nil // answered or decided in the meantime
+	}
+	return err
+}
+
+// askProvider is what the run answers; "" if nothing. Nothing of the run changes by that: it waits,
+// because the request is open.
+func (o *Sender) askProvider(ctx context.Context, account string, back requests.RunMessage, question desk.Clarification) (text string, err error) {
+	defer recovery.Recover(&err)
+	asked, err := o.store.InboxItem(ctx, account, back.Request)
+	if err != nil {
+		return "", err
+	}
+	run, err := o.store.Get(ctx, account, asked.StateKey)
+	if err != nil || run.ID != asked.Run {
+		return "", err
+	}
+	p, err := o.providers.Of(run)
+	if err != nil {
+		return "", err
+	}
+	explainer, hears := p.(provider.Explainer)
+	if !hears {
+		return "", nil
+	}
+	named, err := o.providers.RunView(run, o.store)
+	if err != nil {
+		return "", err
+	}
+	about := provider.Clarification{
+		InterruptID: ids.ProviderID(asked.ID), Envelope: fermata.Envelope{Kind: asked.Kind},
+		Number: back.Number, Text: question.Text, By: question.By, At: question.At, Attempt: back.Attempts - 1,
+	}
+	if about.Data, err = o.store.Data(asked.Interrupt); err != nil {
+		return "", err
+	}
+	if about.Input, err = o.store.Input(run); err != nil {
+		return "", err
+	}
+	text, err = explainer.Explain(ctx, named, about)
+	return truncate(strings.ToValidUTF8(strings.TrimSpace(text), "�"), desk.MaxText), err
+}
+
+// truncate cuts a text to so many characters.
+func truncate(text string, most int) string {
+	letters := []rune(text)
+	if len(letters) <= most {
+		return text
+	}
+	return string(letters[:most-1]) + "…"
+}

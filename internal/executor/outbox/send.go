@@ -1,0 +1,189 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor/docs"
+	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/internal/store"
+)
+
+// sendResult is what became of an attempt.
+type sendResult int
+
+const (
+	settled   sendResult = iota // it was sent, or is obsolete
+	willRetry                   // it is tried again
+	gaveUp                      // it is not tried again
+)
+
+// errNoChannel says that this process does not have the channel of a delivery. Another process may.
+var errNoChannel = &channel.Error{Code: "no_channel"}
+
+// send sends the current state of a request, and records what became of it. The error is that of
+// the channel or the store.
+func (o *Sender) send(d *claimed) (result sendResult, err error) {
+	called := false
+	defer func() {
+		if result == willRetry {
+			o.stats.NoteRetry(d.index.Channel, d.document.ID, time.Now().Add(2*max(backoff(d.index.Attempts), channel.RetryAfter(err))+claimLease))
+		} else {
+			o.stats.NoteSettled(d.index.Channel, d.document.ID, result == gaveUp)
+			o.endOutage(d, called && err == nil)
+		}
+	}()
+	if err := o.docs.DecodeBody(d.document, &d.body); err != nil {
+		return willRetry, errors.Join(err, o.recordAttempt(d, docs.DeliveryFailed, "unreadable", d.storeNow().Add(maxRetryBackoff)))
+	}
+	notice := d.body.Notice
+	request, unreadable := o.docs.Request(o.background.Ctx, d.document.Account, notice.Request)
+	over := unreadable == nil && (request == nil || isRequestOver(request.Request, notice))
+	ctx, cancel := context.WithTimeout(o.background.Ctx, sendTimeout)
+	defer cancel()
+	through := o.channelOf(d.index.Channel)
+	m := channel.Message{
+		Account: d.document.Account, Delivery: d.document.ID, Attempt: d.index.Attempts, Kind: notice.Kind, To: d.body.To,
+		Incident: notice.Incident, Severity: notice.Severity, Notice: notice,
+	}
+	if m.Card, err = o.card(d, request); err != nil {
+		return o.recordFailed(d, request, over, err)
+	}
+	if d.body.Ref == "" && d.index.Attempts > 1 && leavesCopy(notice) {
+		if err := o.find(ctx, through, d, m); err != nil {
+			return o.recordFailed(d, request, over, err)
+		}
+	}
+	if d.body.Ref == "" {
+		switch {
+		case over && isInvitation(notice): //mutate:no-page-after-decision
+			return settled, o.recordSettled(d, request, docs.DeliveryObsolete, false)
+		case unreadable == nil && !over && request.IsObsolete(notice): //mutate:no-page-while-snoozed
+			return settled, o.recordSettled(d, request, docs.DeliveryObsolete, false)
+		}
+	}
+	if request == nil && unreadable == nil { // its run was deleted
+		return settled, o.recordSettled(d, nil, docs.DeliveryObsolete, false)
+	}
+	if m.Ref = d.body.Ref; m.Ref != "" {
+		m.Kind = desk.NoticeRerender
+	}
+	began := time.Now()
+	ref, err := o.callChannel(ctx, through, m)
+	if err == nil {
+		d.body.Ref = ref
+	}
+	called = true
+	o.stats.NoteDelivery(d.index.Channel, time.Since(began), err)
+	if err != nil {
+		return o.recordFailed(d, request, over, err)
+	}
+	return settled, o.recordSettled(d, request, docs.DeliverySent, over)
+}
+
+// find looks for a copy whose response was lost, and sets its reference.
+func (o *Sender) find(ctx context.Context, through channel.Channel, d *claimed, m channel.Message) (err error) {
+	defer recovery.Recover(&err)
+	finder, ok := through.(channel.Finder)
+	if !ok {
+		return nil
+	}
+	ref, found, err := finder.Find(ctx, m)
+	if found && err == nil {
+		d.body.Ref = ref
+	}
+	return err
+}
+
+// callChannel calls a channel, which may panic.
+func (o *Sender) callChannel(ctx context.Context, through channel.Channel, m channel.Message) (ref string, err error) {
+	defer recovery.Recover(&err)
+	if through == nil {
+		return "", errNoChannel
+	}
+	return through.Send(ctx, m)
+}
+
+// card makes the card of a request. An unreadable request has a card that says so.
+func (o *Sender) card(d *claimed, request *docs.Request) (channel.Card, error) {
+	return o.cardOf(o.background.Ctx, d.document.Account, d.body.Notice.Request, request, d.storeNow())
+}
+
+// Card returns the card of a request, or store.ErrNotFound.
+func (o *Sender) Card(ctx context.Context, account, id string) (channel.Card, error) {
+	now, err := o.store.Now(ctx)
+	if err != nil {
+		return channel.Card{}, err
+	}
+	request, unreadable := o.docs.Request(ctx, account, id)
+	if request == nil && unreadable == nil {
+		return channel.Card{}, store.ErrNotFound
+	}
+	if unreadable != nil {
+		request = nil
+	}
+	return o.cardOf(ctx, account, id, request, now)
+}
+
+func (o *Sender) cardOf(ctx context.Context, account, id string, request *docs.Request, now time.Time) (channel.Card, error) {
+	unreadable := channel.Card{Request: id, Title: "Request cannot be read", Sentence: "A request cannot be read by this server.", Link: channel.RequestURL(o.config.BaseURL, id), At: now}
+	if request == nil {
+		return unreadable, nil
+	}
+	asked, err := o.store.InboxItem(ctx, account, id)
+	if err != nil && !docs.IsNotFound(err) {
+		return channel.Card{}, err
+	}
+	var data json.RawMessage
+	if err == nil {
+		if data, err = o.store.Data(asked.Interrupt); err != nil {
+			return unreadable, nil
+		}
+	}
+	return channel.NewCard(channel.Source{
+		Request: request.Request, Data: data, Agent: asked.Graph, Environment: o.config.Environment, BaseURL: o.config.BaseURL, Now: now,
+	}), nil
+}
+
+// recordFailed records an attempt that failed.
+func (o *Sender) recordFailed(d *claimed, request *docs.Request, over bool, failure error) (sendResult, error) {
+	if o.background.Ctx.Err() != nil { // this process stops, and another one sends it
+		return willRetry, errors.Join(failure, o.recordAttempt(d, docs.DeliveryFailed, "stopped", d.storeNow()))
+	}
+	result, state := willRetry, docs.DeliveryFailed
+	pause := o.outages.pause(d.index.Channel, deliveryRef{d.document.Account, d.document.ID}, d.index.Attempts, failure)
+	next := d.storeNow().Add(pause)
+	// otherwise a notice that a channel never accepts would be tried without end
+	if channel.IsPermanent(failure) || over && d.index.Attempts >= maxAttemptsAfterEnd && d.endedFor(request) >= minAfterEnd {
+		result, state, next = gaveUp, docs.DeliveryDead, time.Time{}
+	}
+	code := desk.NoticeFailureCode(failure)
+	var err error
+	if result == gaveUp && code == channel.CodeGone && d.body.Person != "" {
+		err = o.forgetAddress(o.background.Ctx, d.document.Account, d.body.Person, d.index.Channel, d.body.To)
+	}
+	if request != nil && d.body.Ref == "" && (d.index.Attempts == 1 || result == gaveUp) {
+		err = errors.Join(err, o.recordUnreached(d, request.Request, code, next))
+	}
+	return result, errors.Join(failure, err, o.recordAttempt(d, state, code, next))
+}
+
+// recordUnreached adds to a request that a notice could not be delivered: after the first attempt,
+// and after the last.
+func (o *Sender) recordUnreached(d *claimed, request desk.Request, code string, next time.Time) error {
+	notice := d.body.Notice
+	if notice.Incident != "" && notice.Incident != request.IncidentKey() {
+		return nil // it was for a request that was asked again since
+	}
+	_, err := o.requests.Act(o.background.Ctx, d.document.Account, notice.Request, desk.RecordNoticeFailure{
+		Kind: notice.Kind, Target: d.body.Label(d.index.Channel), Code: code, Attempt: d.index.Attempts, Next: next,
+	})
+	if docs.IsNotFound(err) {
+		return nil // its run was deleted
+	}
+	return err
+}

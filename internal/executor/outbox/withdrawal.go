@@ -1,0 +1,42 @@
+package outbox
+
+import (
+	"context"
+
+	"github.com/fermata-go/fermata/internal/executor/docs"
+	"github.com/fermata-go/fermata/internal/executor/ids"
+	"github.com/fermata-go/fermata/internal/executor/requests"
+	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/provider"
+)
+
+// deliverWithdrawal delivers that message.
+func (o *Sender) deliverWithdrawal(ctx context.Context, paper store.Document, back requests.RunMessage) (err error) {
+	defer recovery.Recover(&err)
+	// another run may have the state key
+	history, err := o.store.History(ctx, paper.Account, paper.Run)
+	if docs.IsNotFound(err) {
+		return nil // it was forgotten
+	}
+	if err != nil {
+		return err
+	}
+	p, err := o.providers.Of(history.Run)
+	if err != nil {
+		return err
+	}
+	withdrawer, hears := p.(provider.Withdrawer)
+	if !hears {
+		return nil
+	}
+	named, err := o.providers.RunView(history.Run, o.store)
+	if err != nil {
+		return err
+	}
+	gone := provider.Withdrawal{InterruptID: ids.ProviderID(back.Request), Reason: back.Withdrawn, At: paper.Created, Attempt: back.Attempts - 1}
+	if gone.Input, err = o.store.Input(history.Run); err != nil {
+		return err
+	}
+	return withdrawer.NotifyWithdrawn(ctx, named, gone)
+}

@@ -1,0 +1,57 @@
+package requests
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor/docs"
+	"github.com/fermata-go/fermata/internal/executor/history"
+)
+
+// Routes returns the routes of requests by name. The one named "default" is always there.
+func (s *Service) Routes() map[string]desk.Route {
+	routes := map[string]desk.Route{defaultRouteName: defaultRouteFor(s.RequestTimeout(0))}
+	for name, route := range s.config.Routes() {
+		routes[name] = route
+	}
+	return routes
+}
+
+// MayDecide returns nil if a person's decision on a request would count, or else an error that
+// desk.Code knows.
+func (s *Service) MayDecide(doc desk.Request, person string) error {
+	return desk.CheckEligible(doc, person, s.DeskEnv(doc.Created).Directory)
+}
+
+// CanStandIn returns nil if a delegate can stand in for an absent person.
+func (s *Service) CanStandIn(doc desk.Request, absent, delegate string) error {
+	return desk.CanStandIn(doc, absent, delegate, s.DeskEnv(doc.Created).Directory)
+}
+
+// MaySee reports whether a caller may see a request.
+func (s *Service) MaySee(doc desk.Request, viewer desk.Viewer) (bool, error) {
+	return doc.VisibleTo(viewer, s.DeskEnv(doc.Created).Directory)
+}
+
+// GroupsOf returns the required groups that a person belongs to.
+func (s *Service) GroupsOf(doc desk.Request, person string) ([]string, error) {
+	return doc.GroupsOf(person, s.DeskEnv(doc.Created).Directory)
+}
+
+// AllowedVerbs returns the verbs of a request that are open to a person, or an error that desk.Code
+// knows if no decision of theirs would count.
+func (s *Service) AllowedVerbs(doc desk.Request, person string) ([]desk.Verb, error) {
+	return desk.AllowedVerbs(doc, person, s.DeskEnv(doc.Created).Directory)
+}
+
+// IsPriorApprover reports whether a person's decision on an open question would not count because
+// of a yes of theirs to something else that the run still asks: [Executor.AllowedVerbs] knows of
+// those that stood when this was asked.
+func (s *Service) IsPriorApprover(ctx context.Context, q docs.RequestView, person string) (bool, error) {
+	if q.Request == nil || q.Request.State != desk.StateOpen || !slices.Contains(q.Request.Requirement.Exclude, desk.DutyPriorApprover) {
+		return false, nil
+	}
+	prior, err := history.New(s.docs, runOfRequest(q.InboxItem)).PriorApprovers(ctx, *q.Request, nil)
+	return slices.Contains(prior, person), err
+}

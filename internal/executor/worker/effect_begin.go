@@ -1,0 +1,128 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/executor/background"
+	"github.com/fermata-go/fermata/internal/executor/storeclock"
+	"github.com/fermata-go/fermata/internal/store"
+)
+
+// beginTracker tracks the effects that an execution wanted to begin, as far as that matters for
+// their ledger lines.
+type beginTracker struct {
+	mu     sync.Mutex
+	states map[effectKey]beginState
+}
+
+// effectKey names a line of the ledger in its account.
+type effectKey struct {
+	interrupt string
+	number    int
+}
+
+// beginState is how far the begin of an effect has come. It only grows.
+type beginState int
+
+const (
+	// the line was sent, and it is unknown whether it was written
+	beginUnconfirmed beginState = iota + 1
+	// the execution was told that it has begun the effect, and has called it or will
+	beginConfirmed
+)
+
+// markUnconfirmed notes that there was no answer.
+func (b *beginTracker) markUnconfirmed(line effectKey) { b.advance(line, beginUnconfirmed) }
+
+// markConfirmed notes that the execution is told that it has begun the effect, and returns how far
+// it had come.
+func (b *beginTracker) markConfirmed(line effectKey) beginState {
+	return b.advance(line, beginConfirmed)
+}
+
+func (b *beginTracker) advance(line effectKey, to beginState) (from beginState) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.states == nil {
+		b.states = make(map[effectKey]beginState)
+	}
+	from = b.states[line]
+	b.states[line] = max(from, to)
+	return from
+}
+
+func (b *beginTracker) isUnconfirmed(line effectKey) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.states[line] == beginUnconfirmed
+}
+
+// tryBegin writes the line, also if the store is away for a while. If there is no answer the line
+// may have been written, and would look as if the effect had been called: a person would be asked
+// about something that certainly did not happen. So it is sent again, and a line that is there
+// already counts as begun now if it is this execution's own, and was not begun before:
+//
+//   - It has the fence of this execution. The store writes the fence of the lease with which it is
+//     called, after it has found that lease good; each claim of a run has a fence of its own; and
+//     for each claim there is one execution, with one owner, here. So it was sent from here.
+//   - It was sent from here without an answer. (A store that was restored from a backup while
+//     others worked on it may give out a fence twice.)
+//   - The execution was never told that it has begun it: that is noted, for good, before it is told
+//     so. An effect is called only by whoever was told.
+//
+// So nothing was called. And nothing can have been, or be, called by anybody else: the store has
+// found the lease good once more, and whoever takes the run over finds the line, and a fence in it
+// that is not theirs.
+func (o *executionOwner) tryBegin(ctx context.Context, effect store.NewEffect) (line store.Effect, begun bool, err error) {
+	name, first := effectKey{effect.Interrupt, effect.Attempt}, time.Now()
+	for pause := background.MinBackoff; ; pause = min(2*pause, background.MaxBackoff) {
+		sent := time.Now()
+		line, begun, err = o.executor.store.BeginEffect(ctx, o.lease, effect)
+		begun = begun || err == nil && o.isOwnUnconfirmed(name, effect, line)
+		if err == nil && begun {
+			err = o.checkLease(ctx, sent)
+		}
+		if err == nil || isEffectRefusal(err) {
+			break
+		}
+		if o.tracker.markUnconfirmed(name); time.Since(first) > background.CommitTimeout || !o.executor.background.WaitForStore(ctx, pause) {
+			break
+		}
+	}
+	if err != nil {
+		return store.Effect{}, false, err
+	}
+	if begun && o.tracker.markConfirmed(name) == beginConfirmed {
+		begun = false
+	}
+	return line, begun, nil
+}
+
+// isOwnUnconfirmed reports whether a line that is there already was sent from here, without an
+// answer.
+func (o *executionOwner) isOwnUnconfirmed(name effectKey, effect store.NewEffect, line store.Effect) bool {
+	//mutate:effect-same-fence
+	return line.State == store.EffectStarted && line.Fence == o.lease.Fence && line.ActionDigest == effect.ActionDigest && line.IdempotencyKey == effect.IdempotencyKey && o.tracker.isUnconfirmed(name)
+}
+
+// isEffectRefusal reports whether the store refused the effect, so that nothing was written.
+func isEffectRefusal(err error) bool {
+	for _, no := range []error{store.ErrFenced, store.ErrNotApproved, store.ErrStale, store.ErrInvalid, store.ErrFull} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkLease makes sure that no other process has taken the run over while the reply was on its
+// way: it may have asked a person, who answered that nothing happened.
+func (o *executionOwner) checkLease(ctx context.Context, sent time.Time) error {
+	if storeclock.Elapsed(sent, time.Now()) < o.executor.config.Lease/3*2 {
+		return nil
+	}
+	return o.executor.store.Renew(ctx, o.lease, o.executor.config.Lease) //mutate:effect-renews-lease
+}

@@ -1,0 +1,124 @@
+package server_test
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/server"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+func TestCreateRequest_IdenticalOpenRequestIsReturned(t *testing.T) {
+	s := open(t, nil)
+	ask := func(token, body string) answer { return s.call(token, "POST", "/api/v1/requests", body) }
+	first := ask("agent@acme", `{"kind":"refund","data":{"order":17,"cents":5}}`)
+	if first.field("status") != "needs_input" || first.field("deduplicated") != nil {
+		t.Fatalf("%+v", first)
+	}
+	again := ask("agent@acme", `{"kind":"refund","data":{"cents":5, "order":17},"timeout":60}`)
+	if again.field("deduplicated") != true || again.field("runId") != first.field("runId") || again.field("stateKey") != first.field("stateKey") {
+		t.Errorf("%+v", again)
+	}
+	for _, other := range []string{
+		`{"kind":"refund","data":{"order":17,"cents":6}}`, `{"kind":"payment","data":{"order":17,"cents":5}}`, `{"kind":"refund","data":{"order":17,"cents":5},"allowDuplicate":true}`,
+		`{"kind":"refund","stateKey":"own","data":{"order":17,"cents":5}}`,
+	} {
+		if got := ask("agent@acme", other); got.field("status") != "needs_input" || got.field("deduplicated") != nil || got.field("runId") == first.field("runId") {
+			t.Errorf("%s: %+v", other, got)
+		}
+	}
+	for _, token := range []string{"agent@other", "admin@acme"} {
+		if got := ask(token, `{"kind":"refund","data":{"order":17,"cents":5}}`); got.field("deduplicated") != nil || got.field("runId") == first.field("runId") {
+			t.Errorf("%s: %+v", token, got)
+		}
+	}
+	// after the answer it is another request
+	s.chat("approver@acme", fmt.Sprintf(`{"stateKey":%q,"resumeId":"1","resumeValue":true}`, first.field("stateKey")))
+	next := ask("agent@acme", `{"kind":"refund","data":{"order":17,"cents":5}}`)
+	if next.field("status") != "needs_input" || next.field("deduplicated") != nil || next.field("runId") == first.field("runId") {
+		t.Errorf("%+v", next)
+	}
+	if got := ask("agent@acme", `{"kind":"refund","data":{"order":17,"cents":5}}`); got.field("deduplicated") != true || got.field("runId") != next.field("runId") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCreateRequest_OfSeveralIdenticalOnesAtTheSameTimeOneIsCreated(t *testing.T) {
+	s := open(t, nil)
+	var group sync.WaitGroup
+	got := make([]answer, 8)
+	for n := range got {
+		group.Go(func() {
+			got[n] = s.call("agent@acme", "POST", "/api/v1/requests", `{"kind":"refund","data":{"order":17}}`)
+		})
+	}
+	group.Wait()
+	for _, a := range got {
+		if a.field("status") != "needs_input" || a.field("runId") != got[0].field("runId") {
+			t.Errorf("%+v", a)
+		}
+	}
+	if list := s.openRequests("acme"); len(list) != 1 {
+		t.Errorf("%d are open", len(list))
+	}
+}
+
+// The limit counts in the store, so that all servers share it.
+func TestCreateRequest_AnAgentHasALimitPerHour(t *testing.T) {
+	var late atomic.Int64
+	shared := memory.NewStore(func() time.Time { return time.Now().Add(time.Duration(late.Load())) })
+	limited := func() *site {
+		return openWith(t, func(c *server.Config) { c.Limits.RequestsPerAgent = 3 }, func(c *executor.Config) { c.Store = shared })
+	}
+	sites := []*site{limited(), limited()}
+	ask := func(n int, token string) answer {
+		return sites[n%2].call(token, "POST", "/api/v1/requests", fmt.Sprintf(`{"stateKey":"%s %d","kind":"refund","data":%d}`, token, n, n))
+	}
+	for n := range 3 {
+		if got := ask(n, "agent@acme"); got.status != 200 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if got := ask(2, "agent@acme"); got.status != 200 {
+		t.Errorf("a repetition counts: %+v", got)
+	}
+	got := ask(3, "agent@acme")
+	wait, err := strconv.Atoi(got.header.Get("Retry-After"))
+	if got.status != 429 || got.field("code") != "agent_limit" || err != nil || wait < 3400 || wait > 3600 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	chat := sites[0].chat("agent@acme", `{"graphId":"external:request","input":{"kind":"refund","data":9}}`)
+	if chat.status != 429 || chat.field("code") != "agent_limit" {
+		t.Errorf("through the other endpoint: %+v", chat)
+	}
+	for _, token := range []string{"agent@other", "admin@acme"} {
+		if got := ask(4, token); got.status != 200 {
+			t.Errorf("%s: %+v", token, got)
+		}
+	}
+	if got := sites[0].chat("agent@acme", startDemo); got.status != 200 {
+		t.Errorf("a run of another graph: %+v", got)
+	}
+	late.Store(int64(time.Duration(wait) * time.Second))
+	if got := ask(5, "agent@acme"); got.status != 200 {
+		t.Errorf("after an hour: %+v", got)
+	}
+}
+
+// An agent cannot choose the state key of another agent's deduplicated request.
+func TestDuplicates_KeyIsReserved(t *testing.T) {
+	s := open(t, nil)
+	for path, body := range map[string]string{
+		"/api/v1/requests": `{"stateKey":"same_1","kind":"ticket","data":{"n":1}}`,
+		"/api/v1/ai/chat":  `{"stateKey":"same_1","graphId":"inproc:content-review","input":{"topic":"tea"}}`,
+	} {
+		if got := s.call("agent@acme", "POST", path, body); got.status != 400 {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+}

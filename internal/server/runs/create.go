@@ -1,0 +1,124 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/server/endpoint"
+	"github.com/fermata-go/fermata/internal/server/outcomes"
+	"github.com/fermata-go/fermata/internal/server/problems"
+	"github.com/fermata-go/fermata/internal/server/visibility"
+	"github.com/fermata-go/fermata/internal/store"
+)
+
+type createRequestInput struct {
+	Prefer         string `header:"Prefer" doc:"As for chat."`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"256" doc:"Idempotency key for a request without a stateKey. The same request with the same key is created once."`
+	Body           api.CreateRequest
+}
+
+func (h *Handlers) registerCreate(to huma.API) {
+	create := endpoint.New("create-request", http.MethodPost, api.Prefix+"/requests", "Create a request, from an agent in any language", authn.RoleAgent)
+	create.MaxBodyBytes = h.Limits.Body
+	create.Responses = outcomes.Responses(to)
+	huma.Register(to, create, h.createRequest)
+}
+
+func (h *Handlers) createRequest(ctx context.Context, in *createRequestInput) (*outcomes.Output, error) {
+	me := endpoint.Principal(ctx)
+	wait, err := endpoint.Prefer(in.Prefer)
+	if err != nil {
+		return nil, err
+	}
+	request := executor.RunRequest{Account: me.Account, StateKey: in.Body.StateKey, Graph: visibility.ExternalGraph, Actor: me.ID, Kind: me.ActorKind(), Via: me.Auth.Via(), Auth: me.Auth.Strength, Wait: wait}
+	if err := checkStateKey(request.StateKey); err != nil {
+		return nil, err
+	}
+	once := request.StateKey == "" && in.IdempotencyKey == "" && !in.Body.AllowDuplicate
+	applyIdempotencyKey(&request, in.IdempotencyKey)
+	in.Body.StateKey, in.Body.AllowDuplicate = "", false
+	if request.Input, err = json.Marshal(in.Body); err != nil {
+		return nil, err
+	}
+	if once {
+		return h.createOnce(ctx, request, in.Body)
+	}
+	return h.create(ctx, request)
+}
+
+func (h *Handlers) create(ctx context.Context, request executor.RunRequest) (*outcomes.Output, error) {
+	if err := h.admitStart(ctx, request); err != nil {
+		return nil, err
+	}
+	return h.startOrResume(ctx, request)
+}
+
+// createOnce creates a request without a state key, unless the agent has an open one with the same
+// kind and data: then it returns that one. Both have the same state key, so of several that are
+// created at the same time one is.
+func (h *Handlers) createOnce(ctx context.Context, request executor.RunRequest, body api.CreateRequest) (*outcomes.Output, error) {
+	unique := request
+	key, err := duplicateKey(request.Actor, body)
+	if err != nil {
+		return nil, problems.New("bad_request", "the data is not valid JSON")
+	}
+	request.StateKey = key
+	before, err := h.Executor.GetRun(ctx, request.Account, key)
+	switch {
+	case errors.Is(err, executor.ErrRunNotFound):
+		return h.create(ctx, request)
+	case err != nil:
+		return nil, problems.Of(err)
+	case !before.Status.Active():
+		request.StartID = "after " + before.ID // otherwise it would be a repetition
+		return h.create(ctx, request)
+	case len(before.Interrupts) > 0 && before.Status != store.StatusWaiting: // it is answered, and the answer is on its way
+		return h.create(ctx, unique)
+	}
+	if err := h.Executor.CheckInput(ctx, request); err != nil {
+		return nil, problems.Of(err)
+	}
+	outcome, err := h.Executor.Await(ctx, request, before.ID)
+	if waiting, ok := outcome.(fermata.NeedsInput); ok {
+		waiting.Deduplicated = true
+		outcome = waiting
+	}
+	if err == nil && request.Wait < 0 {
+		return outcomes.Accepted(before.ID, key), nil
+	}
+	return outcomes.Respond(ctx, h.Visibility, outcome, err)
+}
+
+// duplicatePrefix begins the state keys of [duplicateKey]. Clients cannot choose such a key:
+// otherwise an agent could replace the request of another agent with its own.
+const duplicatePrefix = "same"
+
+func checkStateKey(key string) error {
+	if strings.HasPrefix(key, duplicatePrefix+"_") {
+		return problems.New("bad_request", "a state key that begins with %q is reserved", duplicatePrefix+"_")
+	}
+	return nil
+}
+
+// duplicateKey returns the state key of all requests of an agent with the same kind and data.
+func duplicateKey(agent string, body api.CreateRequest) (string, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body.Data))
+	decoder.UseNumber()
+	var data any
+	if err := decoder.Decode(&data); err != nil {
+		return "", err
+	}
+	sorted, err := json.Marshal(data)
+	return ident.Derive(duplicatePrefix, agent, body.Kind, string(sorted)), err
+}

@@ -1,0 +1,78 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/web/webtest"
+	"github.com/fermata-go/fermata/policy"
+)
+
+// orderRules need finance for high order numbers, and deny the highest.
+const orderRules = `
+version: "1"
+default: ask
+defaults: {ask: {groups: [{from: [anyone]}], editable: [""], deadline: 24h}}
+rules:
+- id: refunds
+  when: req.tool == "refund"
+  then: ask
+  ask: {groups: [{from: ["group:support"]}], editable: [""], deadline: 24h}
+- id: large
+  when: req.graph == "refund" && req.tool == "refund" && args.order > 1000
+  then: ask
+  ask: {groups: [{from: ["group:finance"]}], editable: [""], deadline: 24h}
+- id: never
+  when: req.tool == "refund" && args.order > 5000
+  then: deny
+  reason: such orders do not exist
+`
+
+// Fields that the rules do not let people change are read-only, and say so.
+func TestEdit_FixedFieldsAreReadOnly(t *testing.T) {
+	s := openDefaults(t, `editable: ["/amount"]`)
+	id := ask(t, s, "inproc:refund", "r1", refundInput)
+	form := s.SignIn("ann").Get("/requests/" + id + "/edit").Body
+	for name, fixed := range map[string]bool{"v/order": true, "v/payment": true, "v/amount": false} {
+		_, input, _ := strings.Cut(form, `name="`+name+`"`)
+		input, _, _ = strings.Cut(input, ">")
+		if strings.Contains(input, " readonly") != fixed {
+			t.Errorf("%s: %s", name, input)
+		}
+	}
+	if n := strings.Count(form, "The rules do not let you change this."); n != 3 { // also the note
+		t.Errorf("%d fields say that they are fixed", n)
+	}
+}
+
+// The preview of an edit says what the policy requires for the new values. Nothing is sent.
+func TestEdit_PreviewSaysWhoElseMustAgree(t *testing.T) {
+	rules, err := policy.Load("policy.yaml", []byte(orderRules), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := new(paid)
+	s := open(t, func(c *webtest.Config) {
+		c.Graphs = append(c.Graphs, refundGraph(t, p.add))
+		c.Desk = executor.DeskConfig{Policy: rules, Directory: desk.StaticDirectory{"group:support": {"ann"}, "group:finance": {"bob"}}}
+	})
+	id := ask(t, s, "inproc:refund", "r1", refundInput)
+	b := s.SignIn("ann")
+	form := b.Get("/requests/" + id + "/edit")
+	preview := func(order string) webtest.Response {
+		return b.Post("/requests/"+id+"/edit", hidden(form, "v/order", order, "v/payment", "7", "v/amount", "120.00", "op", "preview")...)
+	}
+	want(t, preview("18"), http.StatusOK, "The policy needs no other approvals", "<ins>")
+	large := preview("2000")
+	want(t, large, http.StatusOK, "The policy also requires for these values:", "1 × group:finance")
+	if strings.Contains(large.Body, "1 × group:support") {
+		t.Error("an approval that the request needs anyway is named")
+	}
+	want(t, preview("6000"), http.StatusOK, "The policy denies the action with these values.", "such orders do not exist")
+	if len(p.all()) != 0 {
+		t.Error("it ran")
+	}
+}

@@ -1,9 +1,0 @@
-package server
-
-import "github.com/fermata-go/fermata/server/internal/problems"
-
-// Problem is the body of an error response.
-type Problem = problems.Problem
-
-// Codes lists the stable problem codes.
-var Codes = problems.Codes

@@ -1,30 +1,37 @@
 package web
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata/internal/web/page"
+	"github.com/fermata-go/fermata/internal/web/texts"
+)
 
 // NewTranslated returns the pages in another language.
 func NewTranslated(config Config, translate func(string) string) (*Site, error) {
-	texts := make(translation)
-	for key, text := range english {
-		texts[key] = translate(text)
+	translated := make(texts.Translation)
+	for key, text := range texts.English {
+		translated[key] = translate(text)
 	}
-	return newSite(config, texts)
+	return newSite(config, translated)
 }
 
 // Keys returns the keys of all texts.
-func Keys() map[string]string { return english }
+func Keys() map[string]string { return texts.English }
 
 // RoutePatterns returns the patterns of all pages.
 func RoutePatterns() (all []string) {
-	for _, r := range routes {
-		all = append(all, r.pattern)
+	for _, routes := range routesOf(nil) {
+		all = slices.AppendSeq(all, maps.Keys(routes))
 	}
 	return all
 }
 
 // StaticPath returns the path of a static file.
 func (s *Site) StaticPath(name string) string {
-	path, err := s.assets.url(name)
+	path, err := s.shell.StaticURL(name)
 	if err != nil {
 		panic(err)
 	}
@@ -32,7 +39,4 @@ func (s *Site) StaticPath(name string) string {
 }
 
 // Policy is the content security policy.
-var Policy = strings.TrimSpace(contentPolicy)
-
-// BrowserName names a browser by its User-Agent.
-func BrowserName(agent string) string { return browserName(agent) }
+var Policy = strings.TrimSpace(page.ContentPolicy)

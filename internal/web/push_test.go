@@ -89,17 +89,3 @@ func TestPushWorker_HasAStablePathAndAStrictPolicy(t *testing.T) {
 		t.Error("the service worker calls the server")
 	}
 }
-
-func TestBrowserName(t *testing.T) {
-	for agent, want := range map[string]string{
-		"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0":                                                        "Firefox on Linux",
-		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 Safari/537.36 Edg/138.0.0.0": "Edge on Windows",
-		"Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 Mobile Safari/537.36":                  "Chrome on Android",
-		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 Version/18.5 Mobile/15E148 Safari/604.1":           "Safari on iPhone",
-		"": "Browser",
-	} {
-		if got := web.BrowserName(agent); got != want {
-			t.Errorf("%s: %s", agent, got)
-		}
-	}
-}

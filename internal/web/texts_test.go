@@ -65,12 +65,16 @@ func TestTexts_TemplatesHaveNoWordsOfTheirOwn(t *testing.T) {
 func TestTexts_KeysAreKnownAndUsed(t *testing.T) {
 	used := make(map[string]bool)
 	all := templateFiles(t)
-	goFiles, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var goFiles []string
+	for _, pattern := range []string{"*.go", "*/*.go"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		goFiles = append(goFiles, names...)
 	}
 	for _, name := range goFiles {
-		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "texts") || name == "doc.go" {
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "texts/") || strings.HasSuffix(name, "doc.go") {
 			continue
 		}
 		text, err := os.ReadFile(name)

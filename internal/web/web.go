@@ -2,13 +2,31 @@ package web
 
 import (
 	"cmp"
+	"embed"
 	"errors"
 	"html/template"
 	"log/slog"
+	"maps"
 	"net/http"
-	"runtime/debug"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/web/auditlog"
+	"github.com/fermata-go/fermata/internal/web/chat"
+	"github.com/fermata-go/fermata/internal/web/governance"
+	"github.com/fermata-go/fermata/internal/web/inbox"
+	"github.com/fermata-go/fermata/internal/web/page"
+	"github.com/fermata-go/fermata/internal/web/reports"
+	"github.com/fermata-go/fermata/internal/web/requests"
+	"github.com/fermata-go/fermata/internal/web/runs"
+	"github.com/fermata-go/fermata/internal/web/settings"
+	"github.com/fermata-go/fermata/internal/web/texts"
 )
+
+// View renders the requests of one kind. The built-in views are made in the same way.
+type View = requests.View
+
+// ViewData is the data of a view's templates.
+type ViewData = requests.ViewData
 
 // Config configures the pages.
 type Config struct {
@@ -28,60 +46,64 @@ type Config struct {
 	Tour bool
 }
 
+//go:embed static
+var staticFiles embed.FS
+
+//go:embed templates
+var templateFiles embed.FS
+
+//go:embed views
+var viewFiles embed.FS
+
 // Site is the http.Handler of the pages and the API.
 type Site struct {
-	config    Config
-	texts     translation
-	assets    *assets
-	templates map[string]*template.Template
-	views     map[string]*kindView
-	mux       *http.ServeMux
-	handler   http.Handler
-	paths     map[string]bool // paths of GET routes, for the navigation
+	shell   *page.Shell
+	handler http.Handler
 }
 
 // New returns the pages in front of an API.
-func New(config Config) (*Site, error) { return newSite(config, english) }
+func New(config Config) (*Site, error) { return newSite(config, texts.English) }
 
-func newSite(config Config, texts translation) (*Site, error) {
+func newSite(config Config, texts texts.Translation) (*Site, error) {
 	if config.API == nil {
 		return nil, errors.New("web: Config.API is missing")
 	}
-	config.Log = cmp.Or(config.Log, slog.Default())
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	s := &Site{config: config, texts: texts, mux: http.NewServeMux(), paths: make(map[string]bool)}
-	var err error
-	if s.assets, err = loadAssets(staticFiles); err != nil {
+	funcs := make(template.FuncMap)
+	for _, area := range []template.FuncMap{requests.Funcs(texts), inbox.Funcs(texts), runs.Funcs(), auditlog.Funcs(), reports.Funcs(), settings.Funcs()} {
+		maps.Copy(funcs, area)
+	}
+	pages, err := page.New(page.Config{
+		API: config.API, Log: cmp.Or(config.Log, slog.Default()), Now: config.Now, Chat: config.Chat, Tour: config.Tour,
+		Texts: texts, Static: staticFiles, Templates: templateFiles, Funcs: funcs,
+	})
+	if err != nil {
 		return nil, err
 	}
-	if s.templates, err = s.parseTemplates(); err != nil {
+	requests, err := requests.New(pages, viewFiles, config.Views)
+	if err != nil {
 		return nil, err
 	}
-	if s.views, err = s.parseViews(config.Views); err != nil {
-		return nil, err
+	return &Site{shell: pages, handler: pages.Handler(routesOf(requests)...)}, nil
+}
+
+// routesOf lists all pages by area.
+func routesOf(r *requests.Pages) []page.Routes {
+	return []page.Routes{
+		{"GET /{$}": home, "POST /tour/close": page.CloseTour},
+		requests.Routes(r), inbox.Routes(r), chat.Routes(), runs.Routes(r), governance.Routes(), auditlog.Routes(), reports.Routes(), settings.Routes(),
 	}
-	s.addRoutes()
-	s.handler = s.middleware(s.mux)
-	return s, nil
 }
 
 // ServeHTTP serves a page, or passes the request to the API.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// middleware recovers from panics.
-func (s *Site) middleware(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if value := recover(); value != nil {
-				if value == http.ErrAbortHandler || r.Context().Err() != nil {
-					panic(http.ErrAbortHandler)
-				}
-				s.config.Log.Error("page panicked", "path", r.Pattern, "stack", string(debug.Stack()))
-				s.writeError(s.newVisit(w, r), errInternal)
-			}
-		}()
-		next.ServeHTTP(w, r)
-	})
+// home leads to the inbox, or to the chat.
+func home(v *page.Visit) (page.Response, error) {
+	if v.Shell.Config.Chat && v.OnlyChats() {
+		return page.Redirect{To: "/chat"}, nil
+	}
+	return page.Redirect{To: "/inbox"}, nil
 }

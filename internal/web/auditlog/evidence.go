@@ -1,0 +1,253 @@
+package auditlog
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/web/page"
+)
+
+// evidenceData is the data of the page with the records about one request.
+type evidenceData struct {
+	ID      string
+	Records []evidenceRecord
+	// Trail compares what was proposed, approved and executed; nil if the request is not about an
+	// action.
+	Trail *audit.Trail
+	// Unknown counts records of kinds that this version does not know.
+	Unknown   int
+	Signed    int64 // the last record that a checkpoint covers
+	PublicKey string
+}
+
+// evidenceRecord is a record as evidence.
+type evidenceRecord struct {
+	audit.Record
+	Facts []fact
+	Raw   json.RawMessage
+}
+
+// fact is a part of a record. Key names its text, audit.fact.KEY.
+type fact struct {
+	Key, Value string
+	// Code reports a digest or an id.
+	Code bool
+}
+
+// evidence shows the records about a request in order: what was asked and shown, who decided
+// and how they were authenticated, the rules, the digests, the effect and its receipt.
+func evidence(v *page.Visit) (page.Response, error) {
+	data := evidenceData{ID: v.PathValue("id")}
+	lines, err := v.API.AuditAbout(v.Context(), data.ID)
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(lines) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		record, err := audit.Parse(line)
+		if errors.Is(err, audit.ErrUnknownKind) {
+			data.Unknown++
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		data.Records = append(data.Records, evidenceRecord{Record: record, Facts: facts(v, record.Body), Raw: line})
+	}
+	if len(data.Records) == 0 {
+		return nil, page.ErrNotFound
+	}
+	trails, err := audit.Trails(recordsOf(data.Records))
+	if err != nil {
+		return nil, err
+	}
+	if len(trails) > 0 {
+		data.Trail = &trails[0]
+	}
+	signed, err := latestCheckpoint(v)
+	if err != nil {
+		return nil, err
+	}
+	data.PublicKey = signed.PublicKey
+	if n := len(signed.Items); n > 0 {
+		data.Signed = signed.Items[n-1].Size
+	}
+	return page.Page{Name: "audit_evidence", Title: v.T("audit.evidence"), Nav: "/audit", Data: data}, nil
+}
+
+func recordsOf(list []evidenceRecord) iter.Seq2[audit.Record, error] {
+	return func(yield func(audit.Record, error) bool) {
+		for _, r := range list {
+			if !yield(r.Record, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Authentication returns how the actor was authenticated: the channel, the method and the identity.
+func (r evidenceRecord) Authentication() string {
+	var parts []string
+	for _, part := range []string{r.Actor.Via, r.Actor.Auth, r.Actor.Identity} {
+		if part != "" && !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	if r.Actor.MFA {
+		parts = append(parts, "MFA")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Approving returns the last step before the effects: the approval, or nil.
+func (d evidenceData) Approving() *audit.TrailStep {
+	if d.Trail == nil || d.Trail.Approved.Seq == 0 {
+		return nil
+	}
+	return &d.Trail.Approved
+}
+
+// factList collects facts and leaves out those that are empty.
+type factList struct {
+	v    *page.Visit
+	list []fact
+}
+
+func (f *factList) text(key string, values ...string) {
+	if value := strings.Join(slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" }), ", "); value != "" {
+		f.list = append(f.list, fact{Key: key, Value: value})
+	}
+}
+
+func (f *factList) code(key, value string) {
+	if value != "" {
+		f.list = append(f.list, fact{Key: key, Value: value, Code: true})
+	}
+}
+
+func (f *factList) digest(key string, d audit.Digest) { f.code(key, d.Sum) }
+
+func (f *factList) time(key string, at audit.Timestamp) {
+	if !at.IsZero() {
+		f.text(key, f.v.Exact(at.Time))
+	}
+}
+
+func (f *factList) yes(key string, is bool) {
+	if is {
+		f.text(key, f.v.T("audit.yes"))
+	}
+}
+
+func (f *factList) action(a audit.Action) {
+	f.code("action", a.Name)
+	f.digest("arguments", a.Args)
+	f.text("effects", a.Effects...)
+	f.text("cost", a.Cost)
+}
+
+func (f *factList) ruling(r audit.Ruling) {
+	f.text("rules", r.Rules...)
+	f.code("grant", r.Grant)
+	f.text("policy", r.Version)
+	f.code("policydigest", r.Digest)
+	f.yes("breakglass", r.BreakGlass)
+}
+
+func (f *factList) shown(s audit.Shown) {
+	f.text("surface", s.Surface)
+	f.text("template", s.Template)
+	f.digest("screen", s.Screen)
+	f.digest("rendered", s.Rendered)
+	f.yes("clipped", s.Clipped)
+	f.time("opened", s.At)
+}
+
+func (f *factList) need(list []audit.GroupCount) {
+	var groups []string
+	for _, g := range list {
+		groups = append(groups, strconv.Itoa(g.Count)+" × "+g.Group)
+	}
+	f.text("need", groups...)
+}
+
+// facts returns what a record says, in addition to its time and actor. Other records have none;
+// their stored form is shown.
+func facts(v *page.Visit, body audit.Body) []fact {
+	f := factList{v: v}
+	switch b := body.(type) {
+	case audit.RequestAsked:
+		f.text("kind", b.Kind)
+		f.action(b.Action)
+		f.digest("question", b.Question)
+		f.need(b.Need)
+		f.ruling(b.Ruling)
+		f.text("route", b.Route)
+		f.time("deadline", b.Deadline)
+	case audit.RequestDelivered:
+		f.text("surface", b.Surface)
+		f.text("state", string(b.State), b.Error)
+	case audit.RequestViewed:
+		f.shown(b.Shown)
+	case audit.RequestRendered:
+		f.shown(b.Shown)
+	case audit.RequestRevealed:
+		f.text("fields", b.Fields...)
+	case audit.RequestDecided:
+		f.text("verb", string(b.Verb))
+		f.yes("settles", b.Settles)
+		f.action(b.Action)
+		f.digest("edited", b.Edited)
+		f.digest("approved", b.Approved)
+		f.text("codes", b.Codes...)
+		f.digest("answer", b.Answer)
+		f.digest("reason", b.Reason)
+		f.time("until", cmp.Or(b.ApprovedConditions.Until, b.Conditions.Until))
+		f.shown(b.Shown)
+		f.text("groups", b.Groups...)
+		f.need(b.Quorum.Need)
+		f.text("have", b.Quorum.Have...)
+		f.ruling(b.Ruling)
+		f.digest("message", b.Click.Raw)
+	case audit.RequestRefused:
+		f.text("verb", string(b.Verb), b.Act)
+		f.text("why", string(b.Why))
+		f.shown(b.Shown)
+		f.ruling(b.Ruling)
+	case audit.RequestExpired:
+		f.time("deadline", b.Deadline)
+		f.text("then", b.Then)
+		f.digest("answer", b.Answer)
+	case audit.RequestWithdrawn:
+		f.text("why", b.Why)
+	case audit.GrantUsed:
+		f.code("grant", b.Grant)
+		f.action(b.Action)
+		f.ruling(b.Ruling)
+	case audit.EffectBegun:
+		f.text("effect", strconv.Itoa(b.Number))
+		f.action(b.Action)
+		f.code("idempotency", b.Key)
+		f.yes("repeatable", b.Repeatable)
+		f.ruling(b.Ruling)
+	case audit.EffectEnded:
+		f.text("effect", strconv.Itoa(b.Number))
+		f.text("state", string(b.State))
+		f.action(b.Action)
+		f.digest("receipt", b.Receipt)
+		f.digest("failure", b.Error)
+	case audit.AgentReceipt:
+		f.text("state", string(b.Outcome))
+		f.digest("ran", b.Ran)
+		f.digest("result", b.Result)
+	default: // the stored record is shown
+	}
+	return f.list
+}

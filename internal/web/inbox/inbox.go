@@ -1,0 +1,275 @@
+// Package inbox has the list of requests with its search, tabs and saved views.
+package inbox
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/search"
+	"github.com/fermata-go/fermata/internal/web/page"
+	"github.com/fermata-go/fermata/internal/web/requests"
+)
+
+// Pages are the pages of the inbox.
+type Pages struct{ requests *requests.Pages }
+
+// Routes lists the pages of the inbox.
+func Routes(requests *requests.Pages) page.Routes {
+	s := &Pages{requests}
+	return page.Routes{
+		"GET /inbox":                    s.inbox,
+		"GET /inbox/rows/{id}":          s.inboxRow,
+		"GET /inbox/count":              s.inboxCount,
+		"GET /inbox/views":              s.savedViews,
+		"POST /inbox/views":             s.saveView,
+		"POST /inbox/views/{id}":        s.saveView,
+		"POST /inbox/views/{id}/delete": s.deleteView,
+	}
+}
+
+// inboxData is the data of the inbox.
+type inboxData struct {
+	Tab, Query string
+	Tabs       []inboxTab
+	Views      []inboxView
+	// Saving is the search that can be saved as a view; "" if there is none.
+	Saving  string
+	Batches []requests.BatchLink
+	Rows    []inboxRow
+	// Selected is the request on the right; nil if there is none.
+	Selected *requests.PageData
+	// Chosen reports that the person selected it. On a phone the list is then hidden.
+	Chosen bool
+	// Bad says what is wrong with the search.
+	Bad string
+	// Next and Previous lead to the other pages. Partial reports that the search stopped early.
+	Next, Previous string
+	Partial        bool
+
+	cursor string
+}
+
+type inboxTab struct {
+	Name, Title, Href, Count string
+	Current                  bool
+}
+
+type inboxRow struct {
+	*requests.Model
+	Href     string
+	Selected bool
+}
+
+// The tabs of the inbox.
+const (
+	tabMine, tabGroups, tabAll, tabSnoozed, tabDone = "mine", "groups", "all", "snoozed", "done"
+)
+
+var inboxTabs = []string{tabMine, tabGroups, tabAll, tabSnoozed, tabDone}
+
+// inboxPage is how many requests a page of the inbox has.
+const inboxPage = 50
+
+// inbox lists requests on the left and shows one on the right.
+func (s *Pages) inbox(v *page.Visit) (page.Response, error) {
+	query := v.URL.Query()
+	d := inboxOf(query)
+	d.Chosen, d.cursor = query.Get("id") != "", query.Get("cursor")
+	rows, err := s.inboxRows(v, d)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := v.API.RequestCounts(v.Context())
+	if err != nil {
+		return nil, err
+	}
+	d.Tabs = d.tabs(v, counts)
+	if err := d.readViews(v); err != nil {
+		return nil, err
+	}
+	d.Batches = requests.BatchesOf(rows)
+	if err := s.selectRequest(v, d, rows, query.Get("id")); err != nil {
+		return nil, err
+	}
+	scripts := []string{"request.js", "inbox.js", "live.js"}
+	if d.Selected != nil {
+		scripts = d.Selected.Scripts(scripts...)
+	}
+	return page.Page{Name: "inbox", Title: v.T("inbox.title"), Scripts: scripts, Data: d}, nil
+}
+
+func inboxOf(query url.Values) *inboxData {
+	d := &inboxData{Tab: query.Get("tab"), Query: strings.TrimSpace(query.Get("q"))}
+	if !slices.Contains(inboxTabs, d.Tab) {
+		d.Tab = tabMine
+	}
+	return d
+}
+
+// inboxRows reads the requests of the page, and says what is wrong with the search if it is not
+// valid.
+func (s *Pages) inboxRows(v *page.Visit, d *inboxData) ([]*requests.Model, error) {
+	if _, err := search.Parse(d.search()); err != nil {
+		d.Bad = err.Error()
+		return nil, nil
+	}
+	order := "oldest"
+	if d.done() {
+		order = "newest"
+	}
+	list, err := v.API.Requests(v.Context(), client.Query{Search: d.search(), Order: order, Limit: inboxPage, Cursor: d.cursor})
+	if err != nil {
+		return nil, err
+	}
+	if list.Next != "" {
+		d.Next = d.href("cursor", list.Next)
+	}
+	if list.Previous != "" {
+		d.Previous = d.href("cursor", list.Previous)
+	}
+	d.Partial = list.Partial
+	rows, err := s.requests.Models(list.Items)
+	sortQueue(rows, d.done())
+	return rows, err
+}
+
+// search returns the search of the tab with the person's own. A state in the person's search
+// replaces that of the tab.
+func (d *inboxData) search() string {
+	tab := tabSearches[d.Tab]
+	if own, err := search.Parse(d.Query); err == nil {
+		if _, named := own.State(); named {
+			tab = ""
+		}
+	}
+	return strings.TrimSpace(tab + " " + d.Query)
+}
+
+// done reports whether the list has decided requests.
+func (d *inboxData) done() bool {
+	q, err := search.Parse(d.search())
+	state, _ := q.State()
+	return err == nil && state == search.Decided
+}
+
+// tabSearches are the searches of the tabs.
+var tabSearches = map[string]string{tabMine: "is:mine", tabGroups: "is:groups", tabAll: "is:open", tabSnoozed: "is:snoozed", tabDone: "is:decided"}
+
+// selectRequest fills the rows and reads the selected request, by default the first.
+func (s *Pages) selectRequest(v *page.Visit, d *inboxData, rows []*requests.Model, id string) error {
+	if id == "" && len(rows) > 0 {
+		id = rows[0].ID
+	}
+	for _, m := range rows {
+		d.Rows = append(d.Rows, inboxRow{m, d.href("id", m.ID), m.ID == id})
+	}
+	if id == "" {
+		return nil
+	}
+	r, err := v.API.Request(v.Context(), id)
+	if err != nil {
+		return err
+	}
+	if d.Selected, err = s.requests.PageData(v, r); err != nil {
+		return err
+	}
+	d.Selected.OpenedFromInbox(d.href("", ""))
+	d.Selected.SetGraph(v, r)
+	return nil
+}
+
+// Live reports whether new requests are added to the list while it is shown: not to a later page,
+// and not to closed requests.
+func (d *inboxData) Live() bool { return !d.done() && d.cursor == "" && d.Bad == "" }
+
+// LiveQuery returns the query of a row's fragment.
+func (d *inboxData) LiveQuery() string {
+	_, query, _ := strings.Cut(d.href("", ""), "?")
+	if query == "" {
+		return ""
+	}
+	return "?" + query
+}
+
+// inboxRow returns one row of the list, for live updates. A request that the list does not contain
+// is not found, unless it was closed: then its row says so.
+func (s *Pages) inboxRow(v *page.Visit) (page.Response, error) {
+	r, err := v.API.Request(v.Context(), v.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.requests.Model(r)
+	if err != nil {
+		return nil, err
+	}
+	d := inboxOf(v.URL.Query())
+	if m.Open() {
+		list, err := v.API.Requests(v.Context(), client.Query{Search: d.search() + ` id:"` + m.ID + `"`, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(list.Items) == 0 {
+			return nil, page.ErrNotFound
+		}
+	}
+	return page.Fragment{Name: "inbox", Part: "row", Data: inboxRow{m, d.href("id", m.ID), false}}, nil
+}
+
+// href returns the inbox with the same tab, search and page, and one more parameter.
+func (d *inboxData) href(name, value string) string {
+	q := make(url.Values)
+	if d.Tab != tabMine {
+		q.Set("tab", d.Tab)
+	}
+	if d.Query != "" {
+		q.Set("q", d.Query)
+	}
+	if d.cursor != "" {
+		q.Set("cursor", d.cursor)
+	}
+	if name != "" {
+		q.Set(name, value)
+	}
+	if len(q) == 0 {
+		return "/inbox"
+	}
+	return "/inbox?" + q.Encode()
+}
+
+func (d *inboxData) tabs(v *page.Visit, counts api.RequestCounts) (tabs []inboxTab) {
+	of := map[string]api.BoundedCount{tabMine: counts.Mine, tabGroups: counts.Groups, tabAll: counts.Open, tabSnoozed: counts.Snoozed, tabDone: counts.Decided}
+	for _, name := range inboxTabs {
+		t := inboxTab{Name: name, Title: v.T("inbox.tab." + name), Current: name == d.Tab, Href: "/inbox?tab=" + name}
+		t.Count = countText(of[name])
+		tabs = append(tabs, t)
+	}
+	return tabs
+}
+
+// riskRank is the order of risks.
+var riskRank = map[string]int{"high": 3, "medium": 2, "low": 1}
+
+// sortQueue sorts by risk and time left; closed requests by time of the decision, newest first.
+func sortQueue(rows []*requests.Model, done bool) {
+	slices.SortStableFunc(rows, func(a, b *requests.Model) int {
+		if done && a.Decision != nil && b.Decision != nil {
+			return b.Decision.At.Compare(a.Decision.At)
+		}
+		if c := cmp.Compare(riskRank[b.Risk], riskRank[a.Risk]); c != 0 {
+			return c
+		}
+		switch {
+		case a.Deadline == nil && b.Deadline == nil:
+			return a.CreatedAt.Compare(b.CreatedAt)
+		case a.Deadline == nil:
+			return 1
+		case b.Deadline == nil:
+			return -1
+		}
+		return a.Deadline.Compare(*b.Deadline)
+	})
+}

@@ -1,0 +1,36 @@
+package page
+
+import (
+	"net/http"
+	"strings"
+)
+
+// noteCookie carries a message from a form to the next page: the key of a text that begins with
+// "note.", never a text.
+const (
+	noteCookie = "fermata_note"
+	notePrefix = "note."
+	noteMaxAge = 60 // seconds
+)
+
+// leaveNote stores a message for the next page.
+func (v *Visit) leaveNote(key string) {
+	http.SetCookie(v.W, &http.Cookie{
+		Name: noteCookie, Value: strings.TrimPrefix(key, notePrefix), Path: "/", MaxAge: noteMaxAge,
+		HttpOnly: true, Secure: v.TLS != nil, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// takeNotes returns the stored message and deletes it.
+func (v *Visit) takeNotes() []string {
+	c, err := v.Cookie(noteCookie)
+	if err != nil {
+		return nil
+	}
+	http.SetCookie(v.W, &http.Cookie{Name: noteCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: v.TLS != nil, SameSite: http.SameSiteLaxMode})
+	text, ok := v.Shell.Texts[notePrefix+c.Value]
+	if !ok {
+		return nil
+	}
+	return []string{text}
+}

@@ -1,0 +1,81 @@
+// Package page renders the pages of all areas: the layout with its navigation, static files, times,
+// notes and errors.
+//
+// A handler gets a [Visit] and returns a [Response]: a [Page], [Fragment], [Redirect], [JSON],
+// [CSV] or [Download]. An error of the API becomes the error page of its status.
+package page
+
+import (
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/web/texts"
+)
+
+// Config configures a shell. All fields are required, except for the two features.
+type Config struct {
+	// API is the handler of the JSON API and of sign-in. It serves all paths that are not pages.
+	API http.Handler
+	Log *slog.Logger
+	Now func() time.Time
+	// Chat reports that the server has an assistant, Tour that new users see what to try.
+	Chat, Tour bool
+	// Texts are the texts of the language.
+	Texts texts.Translation
+	// Static has the folder static, Templates the folder templates.
+	Static, Templates fs.FS
+	// Funcs are the template functions of the areas, in addition to the shared ones.
+	Funcs template.FuncMap
+}
+
+// Shell renders pages: the layout with its navigation, texts, static files and errors. All areas
+// share one.
+type Shell struct {
+	Config Config
+	Texts  texts.Translation
+
+	assets    *assets
+	templates map[string]*template.Template
+	mux       *http.ServeMux
+	paths     map[string]bool // paths of GET routes, for the navigation
+}
+
+// New parses the templates and loads the static files.
+func New(config Config) (*Shell, error) {
+	s := &Shell{Config: config, Texts: config.Texts, mux: http.NewServeMux(), paths: make(map[string]bool)}
+	var err error
+	if s.assets, err = loadAssets(config.Static); err != nil {
+		return nil, err
+	}
+	if s.templates, err = s.parseTemplates(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// AddStatic adds a static file, such as the script of a view. Add all files before the first
+// request.
+func (s *Shell) AddStatic(name string, data []byte) error { return s.assets.add(name, data) }
+
+// StaticURL returns the path of a static file; an error if there is no such file.
+func (s *Shell) StaticURL(name string) (string, error) { return s.assets.url(name) }
+
+// middleware recovers from panics.
+func (s *Shell) middleware(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if value := recover(); value != nil {
+				if value == http.ErrAbortHandler || r.Context().Err() != nil {
+					panic(http.ErrAbortHandler)
+				}
+				s.Config.Log.Error("page panicked", "path", r.Pattern, "stack", string(debug.Stack()))
+				s.writeError(s.newVisit(w, r), ErrInternal)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,109 @@
+package page
+
+import (
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// zoneCookie has the IANA name of the browser's time zone; app.js sets it.
+const zoneCookie = "fermata_zone"
+
+// zoneOf returns the time zone of the browser; UTC if it is not known.
+func zoneOf(r *http.Request) *time.Location {
+	c, err := r.Cookie(zoneCookie)
+	if err != nil || len(c.Value) > 64 {
+		return time.UTC
+	}
+	name, err := url.QueryUnescape(c.Value)
+	if err != nil || name == "Local" {
+		return time.UTC
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
+
+// ZoneName returns the name of the viewer's time zone.
+func (v *Visit) ZoneName() string { return v.Zone.String() }
+
+// Exact returns a time with its date in the viewer's time zone.
+func (v *Visit) Exact(at time.Time) string {
+	return at.In(v.Zone).Format("2006-01-02 15:04:05") + " " + v.ZoneName()
+}
+
+// Clock returns the time of day, with the date if it is not today.
+func (v *Visit) Clock(at time.Time) string {
+	at, now := at.In(v.Zone), v.Now.In(v.Zone)
+	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {
+		return at.Format("15:04")
+	}
+	month := strings.Fields(v.T("time.months"))[at.Month()-1]
+	if at.Year() == now.Year() {
+		return v.T("time.day", at.Day(), month, at.Format("15:04"))
+	}
+	return v.T("time.date", at.Day(), month, at.Year(), at.Format("15:04"))
+}
+
+// Ago returns how long ago a time was, in words, as an element that scripts keep current.
+func (v *Visit) Ago(at time.Time) template.HTML {
+	return v.timeElement(at, "ago", v.T("time.ago", v.span(v.Now.Sub(at))))
+}
+
+// In returns how long it is until a time, in words, as an element that scripts keep current.
+func (v *Visit) In(at time.Time) template.HTML {
+	left := at.Sub(v.Now)
+	if left <= 0 {
+		return v.timeElement(at, "in", v.T("time.now"))
+	}
+	return v.timeElement(at, "in", v.T("time.in", v.span(left)))
+}
+
+// Left returns how much time is left, in words, as an element that scripts keep current.
+func (v *Visit) Left(at time.Time) template.HTML {
+	left := at.Sub(v.Now)
+	if left <= 0 {
+		return v.timeElement(at, "left", v.T("time.overdue"))
+	}
+	return v.timeElement(at, "left", v.T("time.left", v.span(left)))
+}
+
+// At returns the time of day, as an element with the exact time.
+func (v *Visit) At(at time.Time) template.HTML { return v.timeElement(at, "", v.Clock(at)) }
+
+func (v *Visit) timeElement(at time.Time, rel, text string) template.HTML {
+	attr := ""
+	if rel != "" {
+		attr = ` data-rel="` + rel + `"`
+	}
+	return template.HTML(`<time datetime="` + at.UTC().Format(time.RFC3339) + `" title="` + template.HTMLEscapeString(v.Exact(at)) + `"` + attr + `>` +
+		template.HTMLEscapeString(text) + `</time>`)
+}
+
+// span returns a duration with one unit, such as "14 min".
+func (v *Visit) span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return v.T("time.seconds", max(int(d.Seconds()), 1))
+	case d < time.Hour:
+		return v.T("time.minutes", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return v.T("time.hours", int(d.Hours()))
+	}
+	return v.T("time.days", int(d.Hours()/24))
+}
+
+// Soon reports whether a deadline is within 15 minutes.
+func (v *Visit) Soon(at time.Time) bool { return at.Sub(v.Now) < 15*time.Minute }
+
+// Future reports whether a time has not come yet.
+func (v *Visit) Future(at time.Time) bool { return at.After(v.Now) }
+
+// Span returns a number of seconds in words.
+func (v *Visit) Span(seconds float64) string {
+	return v.span(time.Duration(seconds * float64(time.Second)))
+}

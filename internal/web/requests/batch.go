@@ -1,0 +1,290 @@
+package requests
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/web/fields"
+	"github.com/fermata-go/fermata/internal/web/page"
+)
+
+// minBatch is how many similar requests make a batch.
+const minBatch = 3
+
+// batchPage is how many requests are read to find similar ones.
+const batchPage = 200
+
+// BatchLink leads to the batch page of similar requests.
+type BatchLink struct {
+	Action, Href string
+	Count        int
+}
+
+// batchKey identifies requests of a batch: those of the same shape that the same rules ask about.
+// It is "" for a request that the person cannot approve as it is.
+func (m *Model) batchKey() string {
+	if shape := m.batchShape(); shape != "" {
+		return shape + "|" + strings.Join(m.Activity.Rules, ",")
+	}
+	return ""
+}
+
+// batchShape identifies similar requests: the same graph, action and names of arguments. Those with
+// other rules are outliers of the batch.
+func (m *Model) batchShape() string {
+	if m.Approval == nil || m.Activity == nil || !m.Eligible() || !m.Allows("approve") || len(m.Masked) > 0 || m.Broken {
+		return ""
+	}
+	names := make([]string, len(m.Args))
+	for i, a := range m.Args {
+		names[i] = a.Name
+	}
+	slices.Sort(names)
+	return strings.Join([]string{m.GraphID, m.Approval.Action, strings.Join(names, ",")}, "|")
+}
+
+// BatchesOf returns the batches among requests.
+func BatchesOf(rows []*Model) (links []BatchLink) {
+	counts := make(map[string]int)
+	for _, m := range rows {
+		if key := m.batchKey(); key != "" {
+			counts[key]++
+		}
+	}
+	for _, m := range rows {
+		if key := m.batchKey(); counts[key] >= minBatch && key != "" {
+			links = append(links, BatchLink{m.Approval.Action, "/batch?like=" + url.QueryEscape(m.ID), counts[key]})
+			delete(counts, key)
+		}
+	}
+	return links
+}
+
+// batchData is the data of the batch page.
+type batchData struct {
+	Like, Action, Key string
+	From              string
+	// Columns are the names of the arguments that differ; Same are those that all requests share.
+	Columns  []string
+	Same     []Arg
+	Items    []batchItem
+	Outliers []batchItem
+	Text     string
+	Error    string
+	// Results are what became of each request after the form was sent.
+	Results []batchResult
+}
+
+type batchItem struct {
+	*Model
+	Cells   []Arg
+	Checked bool
+	// Why says why the request is an outlier.
+	Why string
+}
+
+type batchResult struct {
+	*Model
+	Problem string
+}
+
+// batch shows similar requests as a table.
+func (s *Pages) batch(v *page.Visit) (page.Response, error) {
+	d, err := s.batchData(v)
+	if err != nil {
+		return nil, err
+	}
+	return d.page(v, http.StatusOK), nil
+}
+
+func (d *batchData) page(v *page.Visit, status int) page.Page {
+	return page.Page{Name: "batch", Title: v.T("batch.title"), Nav: "/inbox", Status: status, Data: d}
+}
+
+func (s *Pages) batchData(v *page.Visit) (*batchData, error) {
+	like, err := v.API.Request(v.Context(), v.FormValue("like"))
+	if err != nil {
+		return nil, err
+	}
+	first, err := s.Model(like)
+	if err != nil {
+		return nil, err
+	}
+	list, err := v.API.Requests(v.Context(), client.Query{State: StatePending, Limit: batchPage})
+	if err != nil {
+		return nil, err
+	}
+	models, err := s.Models(list.Items)
+	if err != nil {
+		return nil, err
+	}
+	shape := first.likeShape()
+	models = slices.DeleteFunc(models, func(m *Model) bool { return shape == "" || m.batchShape() != shape })
+	d := &batchData{Like: first.ID, Action: first.tool(), From: first.From, Key: client.NewID(), Text: strings.TrimSpace(v.FormValue("text"))}
+	d.fill(v, first, models)
+	return d, nil
+}
+
+// likeShape is batchShape, also for a request that is already decided.
+func (m *Model) likeShape() string {
+	open := *m
+	open.State = StatePending
+	return open.batchShape()
+}
+
+// fill sorts requests into columns, items and outliers.
+func (d *batchData) fill(v *page.Visit, first *Model, models []*Model) {
+	if len(models) == 0 {
+		return
+	}
+	values := make(map[string][]string)
+	for _, m := range models {
+		for _, a := range m.Args {
+			values[a.Name] = append(values[a.Name], string(a.Value))
+		}
+	}
+	for _, a := range models[0].Args {
+		if all := values[a.Name]; len(slices.Compact(slices.Sorted(slices.Values(all)))) > 1 {
+			d.Columns = append(d.Columns, a.Name)
+		} else {
+			d.Same = append(d.Same, a)
+		}
+	}
+	for _, m := range models {
+		item := batchItem{Model: m, Checked: true}
+		for _, name := range d.Columns {
+			i := slices.IndexFunc(m.Args, func(a Arg) bool { return a.Name == name })
+			item.Cells = append(item.Cells, m.Args[i])
+			if isOutlier(string(m.Args[i].Value), values[name]) {
+				item.Why = v.T("batch.unusual", name)
+			}
+		}
+		if !slices.Equal(m.Activity.Rules, first.Activity.Rules) {
+			item.Why = v.T("batch.otherrules", strings.Join(m.Activity.Rules, ", "))
+		}
+		if m.Flags > 0 {
+			item.Why = v.TN("request.flags", m.Flags)
+		}
+		if item.Why != "" {
+			d.Outliers = append(d.Outliers, item)
+		} else {
+			d.Items = append(d.Items, item)
+		}
+	}
+}
+
+// isOutlier reports whether a number is far from the others: more than four times the median
+// distance from the median, and more than half of the median. Numbers that are all different, such
+// as order numbers, lie close together.
+func isOutlier(value string, all []string) bool {
+	x, err := strconv.ParseFloat(strings.Trim(value, `"`), 64)
+	if err != nil || len(all) < minBatch {
+		return false
+	}
+	numbers := make([]float64, 0, len(all))
+	for _, text := range all {
+		n, err := strconv.ParseFloat(strings.Trim(text, `"`), 64)
+		if err != nil {
+			return false
+		}
+		numbers = append(numbers, n)
+	}
+	middle := median(numbers)
+	distances := make([]float64, len(numbers))
+	for i, n := range numbers {
+		distances[i] = math.Abs(n - middle)
+	}
+	away := math.Abs(x - middle)
+	return away > 4*median(distances) && away > math.Abs(middle)/2
+}
+
+func median(numbers []float64) float64 {
+	sorted := slices.Sorted(slices.Values(numbers))
+	if n := len(sorted); n%2 == 0 {
+		return (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return sorted[len(sorted)/2]
+}
+
+// decideBatch decides the selected requests one by one. Each gets its own decision, digest and
+// audit record; a failure does not stop the others.
+func (s *Pages) decideBatch(v *page.Visit) (page.Response, error) {
+	d, err := s.batchData(v)
+	if err != nil {
+		return nil, err
+	}
+	chosen, key := v.Form["item"], v.FormValue(page.IdempotencyName)
+	answer, err := batchAnswer(v.FormValue(fields.OpName), d.Text)
+	switch missing, _ := err.(*missingError); {
+	case missing != nil:
+		d.Error = v.T(missing.key)
+	case err != nil:
+		return nil, err
+	case len(chosen) == 0:
+		d.Error = v.T("batch.nothing")
+	case key == "":
+		return nil, &api.Problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: v.T("error.form")}
+	}
+	if d.Error != "" {
+		for i := range d.Items {
+			d.Items[i].Checked = slices.ContainsFunc(chosen, func(item string) bool { return strings.HasPrefix(item, d.Items[i].ID+" ") })
+		}
+		return d.page(v, http.StatusUnprocessableEntity), nil
+	}
+	for _, item := range chosen {
+		id, shown, _ := strings.Cut(item, " ")
+		result, err := s.decideItem(v, d, id, shown, key, answer)
+		if err != nil {
+			return nil, err
+		}
+		d.Results = append(d.Results, result)
+	}
+	return d.page(v, http.StatusOK), nil
+}
+
+func batchAnswer(op, reason string) (json.RawMessage, error) {
+	if op == "reject" {
+		return rejectAnswer(&actionForm{Text: reason})
+	}
+	return approveAnswer(nil)
+}
+
+// decideItem decides one request of a batch. A problem of the API is part of the result.
+func (s *Pages) decideItem(v *page.Visit, d *batchData, id, shown, key string, answer json.RawMessage) (batchResult, error) {
+	r, err := v.API.Request(v.Context(), id)
+	if err != nil {
+		return batchResult{}, err
+	}
+	m, err := s.Model(r)
+	if err != nil {
+		return batchResult{}, err
+	}
+	result := batchResult{Model: m}
+	isOutlier := slices.ContainsFunc(d.Outliers, func(o batchItem) bool { return o.ID == id })
+	switch {
+	case m.Shown != shown:
+		result.Problem = v.T("request.changed")
+		return result, nil
+	case isOutlier:
+		result.Problem = v.T("batch.outlieralone")
+		return result, nil
+	case v.FormValue(fields.OpName) != "reject" && len(unusual(m.Args)) > 0:
+		result.Problem = v.T("batch.unusualalone")
+		return result, nil
+	}
+	if err := s.decide(v, &actionForm{Model: m, Key: key + "-" + id}, answer); err != nil {
+		p := page.ProblemOf(err)
+		if p == page.ErrInternal || p.Status == http.StatusUnauthorized {
+			return result, err
+		}
+		result.Problem = p.Title + ": " + p.Detail
+	}
+	return result, nil
+}

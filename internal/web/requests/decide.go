@@ -1,0 +1,158 @@
+package requests
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/web/page"
+)
+
+// outcomeWait is how long a page waits for the run after a decision.
+const outcomeWait = 2 * time.Second
+
+// decideWith returns the action that decides with an answer. First it records what the page showed.
+func decideWith(answer func(f *actionForm) (json.RawMessage, error)) func(*Pages, *page.Visit, *actionForm) (string, error) {
+	return func(s *Pages, v *page.Visit, f *actionForm) (string, error) {
+		said, err := answer(f)
+		if err != nil {
+			return "", err
+		}
+		err = s.decide(v, f, said)
+		if f.Held {
+			return "note.held", err
+		}
+		return "note." + f.Act, err
+	}
+}
+
+func (s *Pages) decide(v *page.Visit, f *actionForm, answer json.RawMessage) error {
+	if err := s.recordView(v, f.Model); err != nil {
+		return err
+	}
+	_, err := v.API.DecideWithin(v.Context(), f.ID, api.Decide{ResumeID: f.Key, Answer: answer, Shown: f.Shown, Rendering: f.rendering().Hash}, outcomeWait)
+	if pending, ok := errors.AsType[*client.PendingError](err); ok {
+		f.Held = pending.EffectiveAt != nil
+		return nil
+	}
+	return err
+}
+
+func approveAnswer(*actionForm) (json.RawMessage, error) {
+	return json.Marshal(fermata.Decision{Verb: fermata.VerbApprove})
+}
+
+func rejectAnswer(f *actionForm) (json.RawMessage, error) {
+	if f.Text == "" && f.Code == "" {
+		return nil, &missingError{"action.needreason"}
+	}
+	d := fermata.Decision{Verb: fermata.VerbReject, Reason: f.Text}
+	if f.Code != "" {
+		d.Codes = []string{f.Code}
+	}
+	return json.Marshal(d)
+}
+
+func returnAnswer(f *actionForm) (json.RawMessage, error) {
+	if f.Text == "" {
+		return nil, &missingError{"action.needreason"}
+	}
+	return json.Marshal(fermata.Decision{Verb: fermata.VerbReturn, Reason: f.Text})
+}
+
+// editAnswer approves edited arguments, or continues a held run with an edited state.
+func editAnswer(f *actionForm) (json.RawMessage, error) {
+	value, err := f.value()
+	if err != nil || f.Approval == nil {
+		return value, err
+	}
+	if len(diffOf(f.root.Original(), value)) == 0 {
+		return nil, &missingError{"action.nochange"}
+	}
+	d := fermata.Decision{Verb: fermata.VerbApprove, Args: value, Reason: f.Text}
+	if f.Code != "" {
+		d.Codes = []string{f.Code}
+	}
+	return json.Marshal(d)
+}
+
+func respondAnswer(f *actionForm) (json.RawMessage, error) { return f.value() }
+
+// approveAndRemember approves, and then creates a bounded grant for the same arguments.
+func approveAndRemember(s *Pages, v *page.Visit, f *actionForm) (string, error) {
+	uses, err := strconv.Atoi(f.Uses)
+	span, ok := spans[f.Span]
+	if err != nil || uses < 1 || !ok {
+		return "", &missingError{"action.needbounds"}
+	}
+	answer, err := approveAnswer(f)
+	if err == nil {
+		err = s.decide(v, f, answer)
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = v.API.CreateGrant(v.Context(), f.ID, api.CreateGrant{Seconds: int64(span.Seconds()), Uses: uses})
+	if err != nil {
+		return "note.notremembered", nil // the approval is recorded
+	}
+	return "note.remember", nil
+}
+
+// act returns an action other than a decision.
+func act(name string) func(*Pages, *page.Visit, *actionForm) (string, error) {
+	return func(_ *Pages, v *page.Visit, f *actionForm) (string, error) {
+		body := api.RequestAction{Text: f.Text}
+		switch name {
+		case client.ActionComment, client.ActionClarify, client.ActionAbandon:
+			if f.Text == "" {
+				return "", &missingError{"action.needtext"}
+			}
+		case client.ActionDelegate:
+			if body.To = f.To; f.To == "" {
+				return "", &missingError{"action.needto"}
+			}
+		case client.ActionSnooze, client.ActionExtend:
+			span, ok := spans[f.Span]
+			if !ok {
+				return "", &missingError{"action.needspan"}
+			}
+			until := v.Now.Add(span)
+			if name == client.ActionExtend && f.Deadline != nil {
+				until = f.Deadline.Add(span)
+			}
+			// whole minutes: the same form gets the same time
+			until = until.Truncate(time.Minute)
+			body = api.RequestAction{Until: &until}
+		}
+		_, err := v.API.ActOnce(v.Context(), f.ID, name, body, f.Key)
+		return "note." + f.Act, err
+	}
+}
+
+// reveal shows the request with its masked values. The server records who saw them.
+func (s *Pages) reveal(v *page.Visit, f *actionForm) (page.Response, error) {
+	r, err := v.API.Reveal(v.Context(), f.ID)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.PageData(v, r)
+	if err != nil {
+		return nil, err
+	}
+	d.Back = "/inbox"
+	return page.Page{Name: "request", Title: plainText(string(d.Sentence)), Nav: "/inbox", Scripts: d.Scripts("request.js", "live.js"), Data: d}, nil
+}
+
+func indented(value json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, value, "", "  ") != nil {
+		return string(value)
+	}
+	return b.String()
+}

@@ -1,0 +1,299 @@
+// Package requests has the pages of one request, its actions and batches, and the views by kind.
+//
+// [Model] is a request with everything that pages derive from it. Other areas show requests with
+// it.
+package requests
+
+import (
+	"html/template"
+	"io/fs"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/web/fields"
+	"github.com/fermata-go/fermata/internal/web/page"
+	"github.com/fermata-go/fermata/internal/web/texts"
+)
+
+// Pages are the pages of requests.
+type Pages struct {
+	shell *page.Shell
+	views map[string]*kindView
+}
+
+// New parses the views in a folder, and those of the program.
+func New(pages *page.Shell, builtIn fs.FS, own []View) (*Pages, error) {
+	s := &Pages{shell: pages}
+	var err error
+	s.views, err = s.parseViews(builtIn, own)
+	return s, err
+}
+
+// Routes lists the pages of requests.
+func Routes(s *Pages) page.Routes {
+	return page.Routes{
+		"GET /batch":                 s.batch,
+		"POST /batch":                s.decideBatch,
+		"GET /requests/{id}":         s.request,
+		"POST /requests/{id}/viewed": s.viewed,
+		"GET /requests/{id}/{act}":   s.showAction,
+		"POST /requests/{id}/{act}":  s.takeAction,
+	}
+}
+
+// Funcs returns the template functions about requests.
+func Funcs(texts texts.Translation) template.FuncMap {
+	return template.FuncMap{
+		"text":     textAt,
+		"list":     listAt,
+		"first":    firstText,
+		"choices":  choicesOf,
+		"phrase":   func(d ViewData) template.HTML { return phraseHTML(phraseOf(texts, d)) },
+		"headline": func(d ViewData) template.HTML { return headline(texts, d) },
+	}
+}
+
+// PageData is the data of the request page, and of the right side of the inbox.
+type PageData struct {
+	*Model
+	Buttons []button
+	More    []button
+	// Then says what each decision causes.
+	Then []string
+	// Question is the body, inside the custom element of the view if it has one.
+	Question template.HTML
+	Drawing  template.HTML
+	// Abilities are the capabilities of the provider of the run.
+	Abilities []Ability
+	Similar   []similarDecision
+	// Viewing names the other people who look at the request.
+	Viewing string
+	// Back leads to the list that the request was opened from.
+	Back string
+}
+
+// button is a link to an action.
+type button struct {
+	Act, Href, Label, Key string
+	Primary, Danger       bool
+}
+
+// request shows one request.
+func (s *Pages) request(v *page.Visit) (page.Response, error) {
+	r, err := v.API.Request(v.Context(), v.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.PageData(v, r)
+	if err != nil {
+		return nil, err
+	}
+	d.SetGraph(v, r)
+	d.Similar = s.similar(v, d.Model)
+	d.Back = "/inbox"
+	if v.URL.Query().Has("fragment") {
+		return page.Fragment{Name: "request", Part: "request", Data: d}, nil
+	}
+	return page.Page{Name: "request", Title: plainText(string(d.Sentence)), Nav: "/inbox", Scripts: d.Scripts("request.js", "live.js"), Data: d}, nil
+}
+
+// OpenedFromInbox makes the forms lead back to the inbox.
+func (d *PageData) OpenedFromInbox(back string) {
+	d.Back = back
+	for _, list := range [][]button{d.Buttons, d.More} {
+		for i := range list {
+			separator := "?"
+			if strings.Contains(list[i].Href, "?") {
+				separator = "&"
+			}
+			list[i].Href += separator + "from=inbox"
+		}
+	}
+}
+
+// Scripts returns the modules of the page and of the view.
+func (d *PageData) Scripts(names ...string) []string {
+	if d.view.script != "" {
+		names = append(names, d.view.script)
+	}
+	return names
+}
+
+func (s *Pages) PageData(v *page.Visit, r api.Request) (*PageData, error) {
+	m, err := s.Model(r)
+	if err != nil {
+		return nil, err
+	}
+	d := &PageData{Model: m}
+	d.Viewing = v.OthersViewing(m.Activity)
+	d.Buttons, d.More = s.buttons(v, m)
+	d.Then = consequences(v, m)
+	d.Question, err = m.view.wrap(r, m.Body)
+	return d, err
+}
+
+// SetGraph sets the drawing of the graph with the waiting node marked, if it has one, and the
+// capabilities of the provider. A program that is no longer deployed has neither.
+func (d *PageData) SetGraph(v *page.Visit, r api.Request) {
+	if r.StateKey == "" {
+		return
+	}
+	g, err := v.API.RunGraph(v.Context(), r.StateKey)
+	if err != nil {
+		return
+	}
+	d.Abilities = Abilities(g.Capabilities)
+	if g.Drawing != nil {
+		d.Drawing = inlineSVG(g.Drawing.SVG())
+	}
+}
+
+// viewed records that the page of a request was on the screen, with what it showed. The script of
+// the page calls it.
+func (s *Pages) viewed(v *page.Visit) (page.Response, error) {
+	r, err := v.API.Request(v.Context(), v.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.Model(r)
+	if err != nil {
+		return nil, err
+	}
+	if m.Open() && v.FormValue("shown") == r.Shown {
+		if err := s.recordView(v, m); err != nil {
+			return nil, err
+		}
+	}
+	return page.NoContent{}, nil
+}
+
+// recordView stores the hash of what the page shows.
+func (s *Pages) recordView(v *page.Visit, m *Model) error {
+	rendering := m.rendering()
+	_, err := v.API.Act(v.Context(), m.ID, client.ActionView, api.RequestAction{Shown: m.Shown, Rendering: &rendering})
+	return err
+}
+
+// buttons returns the links of the decision bar, and those of its menu.
+func (s *Pages) buttons(v *page.Visit, m *Model) (bar, more []button) {
+	if !m.Open() {
+		return nil, nil
+	}
+	link := func(act, label, key string) button {
+		return button{Act: act, Href: m.href(act), Label: label, Key: key}
+	}
+	if m.Eligible() {
+		bar = s.decisionButtons(v, m, link)
+	}
+	if m.Allows("ask") {
+		bar = append(bar, link("ask", v.T("act.ask"), "q"))
+	}
+	for _, a := range menu {
+		if a.offered(m, v) {
+			more = append(more, link(a.name, v.T("act."+a.name), a.key))
+		}
+	}
+	return bar, more
+}
+
+func (s *Pages) decisionButtons(v *page.Visit, m *Model, link func(act, label, key string) button) (bar []button) {
+	switch {
+	case m.Approval != nil:
+		if m.Allows("approve") {
+			bar = append(bar, link("approve", v.T("act.approve"), "a"))
+		}
+		if m.Editable && m.Allows("edit") {
+			bar = append(bar, link("edit", v.T("act.edit"), "e"))
+		}
+		if m.Allows("reject") {
+			b := link("reject", v.T("act.reject"), "r")
+			b.Danger = true
+			bar = append(bar, b)
+		}
+	case !m.Allows("respond"):
+	case m.HeldAt != "":
+		bar = append(bar, link("continue", v.T("act.continue"), "a"))
+		if m.stateIsEditable() {
+			bar = append(bar, link("edit", v.T("act.editstate"), "e"))
+		}
+	case m.Doubt != nil:
+		yes, no := link("respond", v.T("act.happened"), "a"), link("respond", v.T("act.nothappened"), "r")
+		yes.Href += "?set=" + url.QueryEscape("/happened=true")
+		no.Href += "?set=" + url.QueryEscape("/happened=false")
+		bar = append(bar, yes, no)
+	default:
+		bar = presetButtons(v, m, link)
+	}
+	if len(bar) > 0 {
+		bar[0].Primary = true
+	}
+	return bar
+}
+
+// presetKeys are the keys of answers that approve or reject.
+var presetKeys = map[string]string{"approve": "a", "reject": "r", "revise": "e", "true": "a", "false": "r"}
+
+// maxPresets is how many answers get a button of their own.
+const maxPresets = 4
+
+// presetButtons returns one button for each value of the choice in the answer, or one for the form.
+func presetButtons(v *page.Visit, m *Model, link func(act, label, key string) button) (bar []button) {
+	pointer, values := fields.Choice(m.AnswerSchema)
+	if len(values) == 0 || len(values) > maxPresets {
+		return []button{link("respond", v.T("act.respond"), "f")}
+	}
+	for _, value := range values {
+		label := strings.Trim(string(value), `"`)
+		b := link("respond", titleCase(label), presetKeys[label])
+		b.Href += "?set=" + url.QueryEscape(pointer+"="+string(value))
+		b.Danger = label == "reject"
+		bar = append(bar, b)
+	}
+	return bar
+}
+
+func titleCase(text string) string {
+	text = strings.ReplaceAll(text, "_", " ")
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+func (m *Model) href(act string) string {
+	return "/requests/" + url.PathEscape(m.ID) + "/" + act
+}
+
+// consequences says what the decisions cause.
+func consequences(v *page.Visit, m *Model) (texts []string) {
+	if !m.Open() {
+		return nil
+	}
+	switch {
+	case m.Approval != nil && m.Needed-m.Votes > 1:
+		texts = append(texts, v.T("then.vote", m.Votes+1, m.Needed))
+	case m.Approval != nil:
+		texts = append(texts, v.T("then.approve"))
+	case m.HeldAt != "":
+		texts = append(texts, v.T("then.continue"))
+	case m.Doubt != nil:
+		texts = append(texts, v.T("then.doubt"))
+	default:
+		texts = append(texts, v.T("then.answer"))
+	}
+	var next []string
+	for _, nodes := range m.Next {
+		if len(nodes) == 0 {
+			next = append(next, v.T("then.end"))
+		} else {
+			next = append(next, strings.Join(nodes, " + "))
+		}
+	}
+	if len(next) > 0 {
+		texts = append(texts, v.T("then.next", strings.Join(slices.Compact(next), ", ")))
+	}
+	return texts
+}

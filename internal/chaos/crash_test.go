@@ -140,33 +140,3 @@ func (n *nemesis) missing(cycles int, runs []store.History) (list []string) {
 	want("orders settled", n.board.settled, cycles/50)
 	return list
 }
-
-// The same people and checks refute the protocol that was replaced, without a single kill.
-// Otherwise their result for the current protocol would not be significant.
-func TestCrash_SeedProtocolIsRefuted(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "seed.db")
-	w := newWorld(t, plan{protocol: protocolSeed, slots: 3, store: func(int) string { return file }, errands: 8})
-	settled := w.populate(6)
-	wanted := map[invariant]bool{noBypass: true, onceOnly: true}
-	count := make(map[invariant]int)
-	for deadline := time.Now().Add(time.Minute); count[noBypass]+count[onceOnly] == 0 && time.Now().Before(deadline); time.Sleep(lease / 4) {
-		clear(count)
-		e := evidence{w.history.all(), w.sink.log()}
-		for _, v := range e.outside() {
-			if count[v.broken]++; wanted[v.broken] && count[v.broken] == 1 {
-				t.Logf("after %.1fs: %s", w.now().Seconds(), v)
-			}
-		}
-	}
-	w.end()
-	settled()
-	w.fleet.killAll()
-	for _, fault := range w.fleet.faults {
-		t.Error(fault)
-	}
-	if count[noBypass]+count[onceOnly] == 0 {
-		t.Errorf("nothing found within a minute; repeat with FERMATA_CHAOS_SEED=%d", w.seed)
-	}
-	t.Log(w.summary(newNemesis(w), count[noBypass]+count[onceOnly]))
-}

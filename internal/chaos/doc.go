@@ -26,9 +26,8 @@
 // on each notice (desk_request_check_test.go, desk_vote_check_test.go, desk_timer_check_test.go).
 // The routes are adapted to the speed of the machine.
 //
-// The same people, sink and checks are also run against the protocol with one lock per run that was
-// replaced (seed_test.go). There they must find violations; otherwise their result for the current
-// protocol would not be significant.
+// The self-tests (checks_self_test.go, desk_checks_self_test.go) give each check an altered history
+// and expect the violation. Otherwise a result without violations would not be significant.
 //
 // FERMATA_SOAK=1 runs twenty times as many cycles. FERMATA_CHAOS_SEED repeats the random choices of
 // a failed run, as far as processes and networks are repeatable.

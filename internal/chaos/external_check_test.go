@@ -113,7 +113,7 @@ func (e *evidence) oneAnswerPerID() (found []violation) {
 		var first, outcome *attempt
 		for _, a := range list {
 			switch a.answer.Kind {
-			case saidUnfit, saidReused, saidConflict: // nothing was recorded for it
+			case saidUnfit, saidReused: // nothing was recorded for it
 				if first != nil && a.answer.Kind == saidUnfit && a.sent > first.got && sameBody(first, a) {
 					found = append(found, contradiction(first, a))
 				}

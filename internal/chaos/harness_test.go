@@ -119,14 +119,14 @@ func TestProxy_InjectsNetworkFaults(t *testing.T) {
 	}
 }
 
-// endlessVariable makes this test binary run the seed's protocol until it is killed.
+// endlessVariable makes this test binary run replicas until it is killed.
 const endlessVariable = "FERMATA_CHAOS_ENDLESS"
 
 // Whatever happens to the tests, no replica remains, not even a stopped one.
 func TestFleet_StopsWithTheTests(t *testing.T) {
 	if os.Getenv(endlessVariable) != "" {
 		f := newFleet(t, 2, func(int) replicaConfig {
-			return replicaConfig{Protocol: protocolSeed, Store: os.Getenv(endlessVariable), Sink: "http://127.0.0.1:1", Lease: lease}
+			return replicaConfig{Protocol: protocolFermata, Store: os.Getenv(endlessVariable), Sink: "http://127.0.0.1:1", Lease: lease}
 		})
 		for slot := range f.slots {
 			<-f.current(slot).ready
@@ -140,7 +140,7 @@ func TestFleet_StopsWithTheTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := exec.Command(exe, "-test.run", "^"+t.Name()+"$")
-	tests.Env = append(os.Environ(), endlessVariable+"="+t.TempDir()+"/seed.db")
+	tests.Env = append(os.Environ(), endlessVariable+"="+t.TempDir()+"/fermata.db")
 	stdout, err := tests.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,6 @@ type protocol string
 const (
 	protocolFermata protocol = "fermata"
 	protocolDesk    protocol = "desk" // the current one, with routes and several approvers
-	protocolSeed    protocol = "seed"
 )
 
 // requestTimeout is how long a person waits for a reply, and a replica for its last requests.
@@ -109,10 +108,7 @@ func replicate(text string) error {
 }
 
 func open(config replicaConfig) (service, error) {
-	switch config.Protocol {
-	case protocolSeed:
-		return openSeed(config)
-	case protocolDesk:
+	if config.Protocol == protocolDesk {
 		return openDesk(config)
 	}
 	return openFermata(config)

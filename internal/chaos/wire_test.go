@@ -41,17 +41,16 @@ type commandBody struct {
 type replyKind string
 
 const (
-	saidOutcome  replyKind = "outcome"  // done, with the progress of the run
-	saidPending  replyKind = "pending"  // recorded, and in progress
-	saidRefused  replyKind = "refused"  // Result says why
-	saidUnfit    replyKind = "unfit"    // not a valid answer to this question
-	saidReused   replyKind = "reused"   // the resume id was used for something else
-	saidNoRun    replyKind = "no run"   // in this account
-	saidOver     replyKind = "over"     // nothing to cancel
-	saidDone     replyKind = "done"     // cancelled or retried
-	saidView     replyKind = "view"     // a view
-	saidConflict replyKind = "conflict" // the seed's: another request holds the lock
-	saidNothing  replyKind = ""         // no reply: the result is unknown
+	saidOutcome replyKind = "outcome" // done, with the progress of the run
+	saidPending replyKind = "pending" // recorded, and in progress
+	saidRefused replyKind = "refused" // Result says why
+	saidUnfit   replyKind = "unfit"   // not a valid answer to this question
+	saidReused  replyKind = "reused"  // the resume id was used for something else
+	saidNoRun   replyKind = "no run"  // in this account
+	saidOver    replyKind = "over"    // nothing to cancel
+	saidDone    replyKind = "done"    // cancelled or retried
+	saidView    replyKind = "view"    // a view
+	saidNothing replyKind = ""        // no reply: the result is unknown
 )
 
 // answer is a reply of a replica.

@@ -2,8 +2,7 @@
 // in breadth-first order, so it reports the shortest path to each violation. It also finds states
 // from which the protocol can no longer settle.
 //
-// Only tests use it. The model of our protocol is the code of store/memory; the model of the
-// protocol that it replaces is internal/seedmodel.
+// Only tests use it. The model of our protocol is the code of store/memory.
 package modelcheck
 
 import (

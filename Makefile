@@ -24,11 +24,11 @@ CONCURRENT = ./internal/server/... ./internal/executor/... . ./agent/... ./inter
 	./provider/... ./store/memory ./internal/store/encrypted ./store/sqlite ./tool/... ./internal/web ./internal/web/webtest ./internal/broadcast
 
 # The longest tests begin first: otherwise a processor has nothing to do in the last minutes.
-LONGEST = ./internal/chaos ./internal/peers ./internal/server ./store/sqlite ./internal/executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy ./store/redis
+LONGEST = ./internal/chaos ./internal/peers ./internal/server ./store/sqlite ./internal/executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy
 
 # Packages that make check leaves out: simulators that run for minutes, and tests of which nearly all need PostgreSQL, Redis, Node, Python or curl.
 # In other packages, tests that need one of those skip with FERMATA_TEST=fast (internal/testtier).
-NOTCHECKED = internal/chaos internal/crashpoint internal/calendarsim store/postgres store/redis internal/pgtest internal/redistest \
+NOTCHECKED = internal/chaos internal/crashpoint internal/calendarsim store/postgres internal/pgtest \
 	internal/oidcinterop internal/peers internal/readmetest clients/typescript clients/python deploy
 # Tests that make check leaves out in the other packages, as a regular expression: thousands of power losses.
 NOTCHECKEDTESTS = ^TestCrash_Power
@@ -173,7 +173,7 @@ need-pg:
 	[ ! -e $$conf ] || $$root sed -i 's/^create_main_cluster = false # make test$$/#create_main_cluster = true/' $$conf; \
 	exit $$code
 
-# The server's program is in redis-tools, under another name (internal/redistest knows it). The package redis-server only adds the
+# The server's program is in redis-tools, under another name (store/redis/internal/redistest knows it). The package redis-server only adds the
 # usual name and a service that would start, now and with the machine.
 need-redis:
 	@for file in redis-server valkey-server redis-check-rdb; do if command -v $$file >/dev/null; then exit 0; fi; done; \

@@ -13,7 +13,6 @@ import (
 
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/config"
-	"github.com/fermata-go/fermata/store/redis"
 )
 
 type configCommands struct {
@@ -72,7 +71,7 @@ func (p *program) tryStart(ctx context.Context, c *config.Config) error {
 	}
 	_, noCertificate := certificate(c.Listen.TLS, slog.New(slog.DiscardHandler))
 	var wrong []config.Mistake
-	for _, err := range []error{noKey, noProviders, noChannels, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir), tryClaude(ctx, c.Providers.Claude)} {
+	for _, err := range []error{noKey, noProviders, noChannels, noDesk, noCertificate, tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir), tryClaude(ctx, c.Providers.Claude)} {
 		if err != nil {
 			// the text begins with the key
 			wrong = append(wrong, config.Mistake{Message: err.Error()})
@@ -105,17 +104,6 @@ func tryOIDC(c config.OIDC) error {
 		return fmt.Errorf("auth.oidc: %s", strings.TrimPrefix(err.Error(), "server: "))
 	}
 	return nil
-}
-
-func tryRedis(c config.Store) error {
-	if c.RedisURL == "" {
-		return nil
-	}
-	client, err := redis.NewClient(c.RedisURL.Reveal()) // it does not connect
-	if err != nil {
-		return fmt.Errorf("store.redisURL: %w", err)
-	}
-	return client.Close()
 }
 
 // trySigning opens the file with the signing key, or checks the directory in which it would be

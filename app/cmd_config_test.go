@@ -25,8 +25,6 @@ func TestConfigCheck_ReportsStartupErrors(t *testing.T) {
 		"webhooks: {secrets: [whsec_c2hvcnQ=]}":                  "webhooks.secrets: secret 1 is not whsec_ and the base64 of 24 to 64 bytes",
 		"audit: {sign: {key: sign.key, dir: gone}}":              "audit.sign.dir: stat gone: no such file",
 		"audit: {sign: {key: sign.key, dir: bad.yaml}}":          "audit.sign.dir: bad.yaml is not a directory",
-		"store: {redisURL: 'http://x'}":                          "store.redisURL",
-		"store: {redisURL: 'redis://r'}":                         "store.redisURL: the Redis cache works with PostgreSQL only",
 		"key: {file: bad.yaml}":                                  "key.file: seal: a key must have 64 hexadecimal digits",
 		"audit: {sign: {key: bad.yaml}}":                         "audit.sign.key: audit: invalid key file",
 		"audit: {sign: {key: gone/sign.key}}":                    "audit.sign.key: no such directory gone",

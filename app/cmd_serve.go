@@ -81,7 +81,7 @@ type runningServer struct {
 
 // start opens all components and listens. It does not serve yet.
 func start(ctx context.Context, p *program, c *config.Config, log *slog.Logger) (*runningServer, error) {
-	k := storeSettings{c, log}
+	k := storeSettings{c}
 	if err := k.checkMigrated(ctx); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,6 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/oidctest"
 	"github.com/fermata-go/fermata/internal/pgtest"
-	"github.com/fermata-go/fermata/internal/redistest"
 	"github.com/fermata-go/fermata/internal/sample"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -308,9 +307,8 @@ func TestServe_PeopleSignInWithOIDC(t *testing.T) {
 	}
 }
 
-// PostgreSQL with a Redis cache, as in a cluster: the URL in a file, the schema migrated
-// separately.
-func TestServe_OnPostgreSQLAndRedis(t *testing.T) {
+// PostgreSQL as in a cluster: the URL in a file, the schema migrated separately.
+func TestServe_OnPostgreSQL(t *testing.T) {
 	dir := t.TempDir()
 	url := filepath.Join(dir, "url")
 	if err := os.WriteFile(url, []byte(pgtest.New(t)), 0o600); err != nil {
@@ -320,7 +318,6 @@ func TestServe_OnPostgreSQLAndRedis(t *testing.T) {
 	t.Setenv("FERMATA_STORE_URL_FILE", url)
 	t.Setenv("FERMATA_KEY_FILE", key)
 	t.Setenv("FERMATA_STORE_MIGRATE", "false")
-	t.Setenv("FERMATA_STORE_REDIS_URL", redistest.Start(t).URL())
 	t.Setenv("FERMATA_LISTEN_ADDR", "127.0.0.1:0")
 	t.Setenv("FERMATA_METRICS_ADDR", "off")
 	if code, _, errOut := call(t, "key", "make", key); code != exitOK {

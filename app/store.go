@@ -19,7 +19,6 @@ import (
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store/postgres"
-	"github.com/fermata-go/fermata/store/redis"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
@@ -42,7 +41,6 @@ func (p storeFlags) settings(flags ...string) (*config.Config, error) {
 // storeSettings is the configuration of a store.
 type storeSettings struct {
 	*config.Config
-	log *slog.Logger // nil: no logging
 }
 
 func (p storeFlags) storeSettings() (storeSettings, error) {
@@ -76,48 +74,18 @@ func (k storeSettings) open(ctx context.Context, mustExist bool) (closableStore,
 		if mustExist && k.isNew() {
 			return nil, k.missingError()
 		}
-		return k.withRedis(sqlite.Open(path))
+		return opened(sqlite.Open(path))
 	}
-	return k.withRedis(postgres.Open(ctx, k.Store.URL.Reveal(), k.postgres()))
+	return opened(postgres.Open(ctx, k.Store.URL.Reveal(), k.postgres()))
 }
 
-// cachedStore is a store with a Redis cache.
-type cachedStore struct {
-	*redis.Store
-	close func() error
-}
-
-func (c *cachedStore) Close() error { return c.close() }
-
-// withRedis adds the Redis cache to a store, if configured.
-func (k storeSettings) withRedis(s closableStore, err error) (closableStore, error) {
+// opened returns the result of opening a store, with an explanation if it is newer than this
+// program.
+func opened(s closableStore, err error) (closableStore, error) {
 	if err != nil {
 		return nil, newerError(err)
 	}
-	if k.Store.RedisURL == "" {
-		return s, nil
-	}
-	client, err := redis.NewClient(k.Store.RedisURL.Reveal())
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	front, err := redis.New(s, client, redis.Config{OnStateChange: k.logRedis})
-	if err != nil {
-		return nil, errors.Join(err, client.Close(), s.Close())
-	}
-	return &cachedStore{front, func() error { return errors.Join(client.Close(), s.Close()) }}, nil
-}
-
-// logRedis logs that Redis became unavailable or available. Only speed depends on it, so it would
-// go unnoticed otherwise.
-func (k storeSettings) logRedis(err error) {
-	switch {
-	case k.log == nil:
-	case err != nil:
-		k.log.Warn("Redis unavailable; reading checkpoints from the database", "err", err)
-	default:
-		k.log.Info("Redis available again")
-	}
+	return s, nil
 }
 
 // version returns the schema version without changing it.

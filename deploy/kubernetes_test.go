@@ -275,8 +275,7 @@ func TestKubernetes_PartsFitTogether(t *testing.T) {
 }
 
 // The network policy allows the usual ports of everything that the configuration lets the server
-// call. Redis and traces were missing: without Redis everything is slow, and missing traces go
-// unnoticed.
+// call. Missing traces would go unnoticed.
 func TestKubernetes_NetworkPolicyAllowsEgress(t *testing.T) {
 	var out []int
 	for _, rule := range manifests(t)["NetworkPolicy/fermata"].Spec.Egress {
@@ -284,7 +283,7 @@ func TestKubernetes_NetworkPolicyAllowsEgress(t *testing.T) {
 			out = append(out, p.Port)
 		}
 	}
-	for port, what := range map[int]string{53: "names", 5432: "store.url", 6379: "store.redisURL", 4318: "tracing.endpoint", 443: "webhooks and auth.oidc.issuer"} {
+	for port, what := range map[int]string{53: "names", 5432: "store.url", 4318: "tracing.endpoint", 443: "webhooks and auth.oidc.issuer"} {
 		if !slices.Contains(out, port) {
 			t.Errorf("%s: port %d is not among %v", what, port, out)
 		}

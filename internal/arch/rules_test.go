@@ -33,7 +33,6 @@ var layers = []layer{
 	{"store/sqlite", may("internal/store", support), "an implementation depends on its port, not on another implementation"},
 	{"internal/store/encrypted", may("internal/store", support), "the encryption decorator knows the port and no implementation"},
 	{"store/postgres", may("internal/store", support), "an implementation depends on its port, not on another implementation"},
-	{"store/redis", may("internal/store", support), "an implementation depends on its port, not on another implementation"},
 
 	{"internal/drawing", may(".", support), "draws graphs of any engine, so it depends on none"},
 	{"graph", may(".", "internal/store", "internal/drawing", support), "the engine saves through the store port and does not know the implementation"},
@@ -158,7 +157,6 @@ var dependencies = []dependency{
 
 	{"store/sqlite", "modernc.org/sqlite", "SQLite in pure Go: the binary stays static and builds without a C compiler"},
 	{"store/postgres", "github.com/jackc/pgx/v5", "PostgreSQL in pure Go, with pipelines, cancel requests and error codes that database/sql hides"},
-	{"store/redis", "github.com/redis/go-redis/v9", "the standard Redis client, with reconnects, pooling and pipelines"},
 	{"internal/server", "github.com/danielgtaylor/huma/v2", "OpenAPI 3.1 from the code, with validation errors per field"},
 	{"internal/server/...", "github.com/danielgtaylor/huma/v2", "handlers register operations, errors become problems, and streams answer operations"},
 	{"internal/server", "github.com/prometheus/client_golang", "metrics of other components are collectors"},
@@ -216,7 +214,6 @@ var testSupports = []testSupport{
 	{"internal/golden", "compares with golden files and defines the -update flag"},
 	{"internal/oidctest", "an OpenID provider per test that fails the test if a client violates the protocol"},
 	{"internal/pgtest", "a PostgreSQL database per test; fails the test if there is no PostgreSQL"},
-	{"internal/redistest", "a Redis server per test; fails the test if there is no Redis"},
 	{"internal/testtier", "skips a test in the fast tier"},
 	{"internal/testserver", "runs a test in a process that crashes and checks that its servers are gone"},
 	{"internal/store/fixture", "writes test data for the stores"},

@@ -66,9 +66,6 @@ type Store struct {
 	MaxConns    int           `key:"maxConns" min:"1" max:"32768" help:"PostgreSQL: maximum number of connections of a process, plus one for notifications."`
 	Timeout     time.Duration `key:"timeout" min:"1ms" help:"PostgreSQL: statement timeout."`
 	LockTimeout time.Duration `key:"lockTimeout" min:"1ms" help:"PostgreSQL: lock timeout."`
-
-	RedisURL     Secret `key:"redisURL" help:"redis://…: checkpoint cache in front of PostgreSQL. It may be unavailable; only speed depends on it."`
-	RedisURLFile string `key:"redisURLFile" help:"A file that contains the URL, instead of redisURL."`
 }
 
 // Key is the encryption key.

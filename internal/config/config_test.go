@@ -273,7 +273,7 @@ func TestEnv_OverridesEveryKey(t *testing.T) {
 			t.Errorf("%s=%s changes nothing", name, text)
 		}
 	}
-	for key, want := range map[string]string{"listen.readHeaderTimeout": "FERMATA_LISTEN_READ_HEADER_TIMEOUT", "store.redisURLFile": "FERMATA_STORE_REDIS_URL_FILE", "listen.tls.certFile": "FERMATA_LISTEN_TLS_CERT_FILE"} {
+	for key, want := range map[string]string{"listen.readHeaderTimeout": "FERMATA_LISTEN_READ_HEADER_TIMEOUT", "store.urlFile": "FERMATA_STORE_URL_FILE", "auth.oidc.redirectURL": "FERMATA_AUTH_OIDC_REDIRECT_URL", "listen.tls.certFile": "FERMATA_LISTEN_TLS_CERT_FILE"} {
 		if got := env(key); got != want {
 			t.Errorf("%s is %s", key, got)
 		}
@@ -332,7 +332,7 @@ func TestSecrets_MayBeInFiles(t *testing.T) {
 }
 
 func TestI7_SecretsAreNotShown(t *testing.T) {
-	c, err := load(t, "store: {url: 'postgres://ann:hush@db/f', redisURL: 'redis://:hush@r/0'}\nwebhooks: {secrets: [whsec_hush]}\n")
+	c, err := load(t, "store: {url: 'postgres://ann:hush@db/f'}\nwebhooks: {secrets: [whsec_hush]}\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 // The effective configuration has every key, and no secret.
 func TestEffective_MasksSecrets(t *testing.T) {
 	c := Default()
-	c.Store.URL, c.Store.RedisURL = "postgres://ann:s3cret@db/fermata", "redis://:s3cret@cache"
+	c.Store.URL = "postgres://ann:s3cret@db/fermata"
 	c.Webhooks.Secrets = []Secret{"s3cret-1", "s3cret-2"}
 	c.Auth.OIDC.ClientSecret, c.Auth.OIDC.Issuer = "s3cret", "https://ann:s3cret@idp.example"
 	c.Channels.Slack.BotToken = "s3cret"

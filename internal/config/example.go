@@ -14,7 +14,7 @@ const exampleHeader = `# Configuration of fermata serve: every key with its defa
 #
 # Later sources override earlier ones: the default, this file, the environment, the command line.
 # The variable of a key is FERMATA_ and the key in capitals, with _ for each dot and between words:
-# store.redisURLFile is FERMATA_STORE_REDIS_URL_FILE. List elements are separated by commas there.
+# store.urlFile is FERMATA_STORE_URL_FILE. List elements are separated by commas there.
 # Empty variables are ignored. File names are relative to the server's working directory.
 #
 # Unknown keys are errors.

@@ -64,8 +64,8 @@ func (s setting) child(name string) (setting, bool) {
 // envPrefix is the prefix of every variable.
 const envPrefix = "FERMATA_"
 
-// env returns the variable that overrides a key: store.redisURLFile is
-// FERMATA_STORE_REDIS_URL_FILE.
+// env returns the variable that overrides a key: listen.tls.certFile is
+// FERMATA_LISTEN_TLS_CERT_FILE.
 func env(key string) string {
 	var b strings.Builder
 	b.WriteString(envPrefix)

@@ -159,7 +159,6 @@ func (c *Config) readSecretFiles(wrong *mistakes) {
 		c.from[key] = c.from[fileKey]
 	}
 	refer("store.url", c.Store.URLFile, func(text string) { c.Store.URL = Secret(text) })
-	refer("store.redisURL", c.Store.RedisURLFile, func(text string) { c.Store.RedisURL = Secret(text) })
 	refer("auth.oidc.clientSecret", c.Auth.OIDC.ClientSecretFile, func(text string) { c.Auth.OIDC.ClientSecret = Secret(text) })
 	refer("webhooks.secrets", c.Webhooks.SecretsFile, func(text string) { c.Webhooks.Secrets = secretLines(text) })
 	refer("providers.langgraph.apiKey", c.Providers.LangGraph.APIKeyFile, func(text string) { c.Providers.LangGraph.APIKey = Secret(text) })
@@ -207,9 +206,6 @@ func (c *Config) check(wrong *mistakes) {
 	}
 	if err := CheckStore(c.Store.URL); err != nil {
 		bad("store.url", "%v", err)
-	}
-	if strings.HasPrefix(c.Store.URL.Reveal(), SQLiteScheme) && c.Store.RedisURL != "" {
-		bad("store.redisURL", "the Redis cache works with PostgreSQL only")
 	}
 	c.checkOIDC(bad)
 	c.checkChannels(bad)

@@ -106,20 +106,3 @@ type WriteChecker interface {
 	// CheckWritable returns nil if the process may write, or the reason why not. It writes nothing.
 	CheckWritable(ctx context.Context) error
 }
-
-// DigestCheckpoints is implemented by stores that can return a checkpoint without its bytes, for
-// callers that have the bytes in a cache.
-type DigestCheckpoints interface {
-	Checkpoints
-	// Digests returns the version of the newest checkpoint with the SHA-256 of each part, or
-	// ErrNotFound.
-	Digests(ctx context.Context, key Key) (CheckpointDigests, error)
-	// LoadParts returns some parts of a version, or ErrStale if it is not the newest version.
-	LoadParts(ctx context.Context, key Key, version int64, names []string) (map[string][]byte, error)
-}
-
-// CheckpointDigests is a checkpoint without its bytes.
-type CheckpointDigests struct {
-	Version int64
-	Digests map[string][32]byte
-}

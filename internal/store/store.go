@@ -23,8 +23,8 @@
 //	Maintenance   retention, deletion, export and re-encryption
 //	Credentials   API keys and sessions
 //
-// Implementations are in store/memory, store/sqlite and store/postgres. store/redis adds a
-// checkpoint cache to another store. Each implementation passes the suite in store/storetest.
+// Implementations are in store/memory, store/sqlite and store/postgres. store/redis implements only
+// [Checkpoints]. Each implementation passes the suite in store/storetest.
 package store
 
 import "context"

@@ -18,17 +18,6 @@ SELECT c.version, p.name, p.data
 FROM checkpoints AS c LEFT JOIN checkpoint_parts AS p ON p.checkpoint = c.id
 WHERE ` + checkpointCondition
 
-	digestsSQL = `
-SELECT c.version, p.name, p.data_digest
-FROM checkpoints AS c LEFT JOIN checkpoint_parts AS p ON p.checkpoint = c.id
-WHERE ` + checkpointCondition
-
-	partsSQL = `
-SELECT c.version, p.name, p.data
-FROM checkpoints AS c CROSS JOIN unnest($4::bytea[]) AS wanted (name)
-LEFT JOIN checkpoint_parts AS p ON p.checkpoint = c.id AND p.digest = sha256(wanted.name)
-WHERE ` + checkpointCondition + ` AND c.version = $3`
-
 	// createSQL and advanceSQL begin with the compare-and-set, which locks the row of the
 	// checkpoint. Everything else joins its result: without a row nothing changes.
 	//
@@ -102,81 +91,30 @@ func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, erro
 }
 
 func (s *Store) load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
-	version, parts, err := s.read(ctx, loadCheckpointSQL, []byte(key.Account), []byte(key.Run))
-	if err == nil && version == 0 {
-		err = store.ErrNotFound
-	}
+	rows, err := s.pool.Query(ctx, loadCheckpointSQL, []byte(key.Account), []byte(key.Run))
 	if err != nil {
 		return store.Checkpoint{}, err
 	}
-	return store.Checkpoint{Version: version, Parts: parts}, nil
-}
-
-// read returns the version of a checkpoint, or 0 if there is none, and a value per part name.
-func (s *Store) read(ctx context.Context, text string, values ...any) (version int64, parts map[string][]byte, err error) {
-	rows, err := s.pool.Query(ctx, text, values...)
-	if err != nil {
-		return 0, nil, err
-	}
 	defer rows.Close()
-	parts = map[string][]byte{}
+	checkpoint := store.Checkpoint{Parts: map[string][]byte{}}
 	for rows.Next() {
 		var name pgtype.DriverBytes // valid until the next row
 		var data []byte
-		if err := rows.Scan(&version, &name, &data); err != nil {
-			return 0, nil, err
+		if err := rows.Scan(&checkpoint.Version, &name, &data); err != nil {
+			return store.Checkpoint{}, err
 		}
 		if name == nil {
 			continue // the row of the left join without a part
 		}
-		parts[string(name)] = data
+		checkpoint.Parts[string(name)] = data
 	}
-	return version, parts, rows.Err()
-}
-
-// Digests returns the newest checkpoint with the digests of its parts; see
-// [store.DigestCheckpoints].
-func (s *Store) Digests(ctx context.Context, key store.Key) (store.CheckpointDigests, error) {
-	index := store.CheckpointDigests{Digests: map[string][32]byte{}}
-	err := s.call(ctx, "load from", func(ctx context.Context) error {
-		version, digests, err := s.read(ctx, digestsSQL, []byte(key.Account), []byte(key.Run))
-		if err == nil && version == 0 {
-			err = store.ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		index.Version = version
-		for name, digest := range digests {
-			index.Digests[name] = [32]byte(digest)
-		}
-		return nil
-	})
-	if err != nil {
-		return store.CheckpointDigests{}, err
+	if err := rows.Err(); err != nil {
+		return store.Checkpoint{}, err
 	}
-	return index, nil
-}
-
-// LoadParts returns some parts of a version; see [store.DigestCheckpoints]. Parts that the version
-// does not have are left out.
-func (s *Store) LoadParts(ctx context.Context, key store.Key, version int64, names []string) (parts map[string][]byte, err error) {
-	wanted := bytesColumn(names)
-	if len(wanted) == 0 {
-		wanted = [][]byte{{}} // no part has this name; without a row there would be no version
+	if checkpoint.Version == 0 {
+		return store.Checkpoint{}, store.ErrNotFound
 	}
-	err = s.call(ctx, "load from", func(ctx context.Context) (err error) {
-		var found int64
-		found, parts, err = s.read(ctx, partsSQL, []byte(key.Account), []byte(key.Run), version, wanted)
-		if err == nil && found == 0 {
-			err = store.ErrStale
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return parts, nil
+	return checkpoint, nil
 }
 
 // Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on the

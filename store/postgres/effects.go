@@ -145,8 +145,6 @@ func (s *Store) EndEffect(ctx context.Context, end store.EffectEnd) error {
 // Fenced returns the checkpoints of a run for its owner; see [store.Runs].
 func (s *Store) Fenced(lease store.Lease) store.Checkpoints { return fenced{s, lease} }
 
-var _ store.DigestCheckpoints = fenced{}
-
 // fenced is a Store for the owner of a run.
 type fenced struct {
 	*Store

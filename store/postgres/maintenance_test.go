@@ -3,102 +3,14 @@ package postgres
 import (
 	"bytes"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/fixture"
 )
-
-func digests(parts map[string][]byte) map[string][32]byte {
-	all := map[string][32]byte{}
-	for name, data := range parts {
-		all[name] = sha256.Sum256(data)
-	}
-	return all
-}
-
-func TestDigests_MatchStoredParts(t *testing.T) {
-	s := mustOpen(t, prepared(t), Config{})
-	lease := fixture.CreateRun(t, s, demo.Run)
-	owner := s.Fenced(lease).(store.DigestCheckpoints)
-	if _, err := owner.Digests(t.Context(), demo); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("Digests: %v; want ErrNotFound", err)
-	}
-	check := func(when string, version int64) {
-		t.Helper()
-		for who, checkpoints := range map[string]store.DigestCheckpoints{"anybody": s, "the owner": owner} {
-			checkpoint, err := checkpoints.Load(t.Context(), demo)
-			if err != nil {
-				t.Fatal(err)
-			}
-			index, err := checkpoints.Digests(t.Context(), demo)
-			if diff := cmp.Diff(store.CheckpointDigests{Version: version, Digests: digests(checkpoint.Parts)}, index); err != nil || diff != "" {
-				t.Errorf("%s, for %s: %v, (-want +got):\n%s", when, who, err, diff)
-			}
-		}
-	}
-	for base := range int64(3) {
-		delta := store.Delta{Put: []store.Part{{Name: "\x00\xff", Data: fmt.Append(nil, base)}, {Name: fmt.Sprint(base)}}, Delete: []string{fmt.Sprint(base - 1)}}
-		if _, err := owner.Save(t.Context(), demo, base, delta); err != nil {
-			t.Fatal(err)
-		}
-		check(fmt.Sprint("after save ", base), base+1)
-	}
-	for next, err := "", error(nil); ; {
-		next, err = s.Reencrypt(t.Context(), next, 0, func(v store.SealedValue) ([]byte, error) { return append([]byte("anew "), v.Data...), nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if next == "" {
-			break
-		}
-	}
-	check("sealed anew", 3)
-}
-
-func TestLoadParts_OldVersionReturnsErrStale(t *testing.T) {
-	s := mustOpen(t, prepared(t), Config{})
-	get := func(version int64, names ...string) (map[string][]byte, error) {
-		return s.LoadParts(t.Context(), demo, version, names)
-	}
-	for _, version := range []int64{0, 1} {
-		if _, err := get(version, "a"); !errors.Is(err, store.ErrStale) {
-			t.Errorf("version %d of nothing: %v; want ErrStale", version, err)
-		}
-	}
-	delta := store.Delta{Put: []store.Part{{Name: "a", Data: []byte("1")}, {Name: "\x00", Data: []byte{}}, {Name: "c", Data: []byte("3")}}}
-	for base := range int64(2) {
-		if _, err := s.Save(t.Context(), demo, base, delta); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if parts, err := get(1, "a"); !errors.Is(err, store.ErrStale) {
-		t.Errorf("an old version: %q, %v; want ErrStale", parts, err)
-	}
-	for _, test := range []struct {
-		names []string
-		want  map[string][]byte
-	}{
-		{nil, map[string][]byte{}},
-		{[]string{"a"}, map[string][]byte{"a": []byte("1")}},
-		{[]string{"\x00", "c", "c", "unknown", ""}, map[string][]byte{"\x00": {}, "c": []byte("3")}},
-	} {
-		parts, err := get(2, test.names...)
-		if diff := cmp.Diff(test.want, parts); err != nil || diff != "" {
-			t.Errorf("%q: %v, (-want +got):\n%s", test.names, err, diff)
-		}
-	}
-	other := store.Key{Account: "other", Run: demo.Run}
-	if parts, err := s.LoadParts(t.Context(), other, 2, []string{"a"}); !errors.Is(err, store.ErrStale) {
-		t.Errorf("another account has %q, %v", parts, err)
-	}
-}
 
 // Rows that were deleted last are at the end of the files, whose space is returned to the system.
 func TestVacuum_ShrinksTables(t *testing.T) {

@@ -243,8 +243,6 @@ func TestRuns_ClosedStore(t *testing.T) {
 		"Vacuum":       func() error { return s.Vacuum(ctx) },
 		"Reencrypt":    func() error { _, err := s.Reencrypt(ctx, "", 0, nil); return err },
 		"Now":          func() error { _, err := s.Now(ctx); return err },
-		"Digests":      func() error { _, err := s.Digests(ctx, demo); return err },
-		"LoadParts":    func() error { _, err := s.LoadParts(ctx, demo, 1, nil); return err },
 	}
 	for _, r := range repeatables {
 		if r.name != "Expire" { // which the test lets wait

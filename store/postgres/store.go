@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/store"
 )
 
-var _ store.DigestCheckpoints = (*Store)(nil)
+var _ store.Store = (*Store)(nil)
 
 // Store stores runs, events and checkpoints in a PostgreSQL database. Use Open to create one. All
 // methods are safe for concurrent use.

@@ -2,109 +2,150 @@ package redis
 
 import (
 	"context"
-	"crypto/sha256"
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/fermata-go/fermata/internal/store"
 )
 
-// checkpoints are the checkpoints of the base store with Redis as a cache.
-type checkpoints struct {
-	store.DigestCheckpoints
-	cache *cache
+var _ store.Checkpoints = (*Checkpoints)(nil)
+
+// ErrConfig is returned by New for an invalid configuration.
+var ErrConfig = errors.New("redis: invalid configuration")
+
+// Config configures Checkpoints. The zero value is suitable for most uses.
+type Config struct {
+	// Prefix begins every key. Defaults to "fermata:checkpoint:".
+	Prefix string
 }
 
-// maxAttempts is how often a load restarts because of concurrent saves. Then it reads everything
-// from the base store.
-const maxAttempts = 3
-
-// errVersionChanged is returned if two reads do not belong to the same version.
-var errVersionChanged = errors.New("redis: the checkpoint has changed")
-
-func (c checkpoints) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
-	if c.cache.unavailable() {
-		return c.DigestCheckpoints.Load(ctx, key)
-	}
-	t := c.cache.newCall(key)
-	for range maxAttempts {
-		checkpoint, err := c.assemble(ctx, t)
-		if !errors.Is(err, errVersionChanged) {
-			return checkpoint, err
-		}
-	}
-	return c.DigestCheckpoints.Load(ctx, key)
+// Checkpoints stores checkpoints in Redis. Use New to create one. All methods are safe for
+// concurrent use. The errors of Redis that they return contain only its error code, because its
+// texts may repeat what was sent.
+//
+// It needs no Close: the caller closes the client.
+type Checkpoints struct {
+	client goredis.UniversalClient
+	prefix string
 }
 
-// assemble builds the checkpoint of one set of digests. Every part has the expected digest, from
-// either source, so the result is the state of the run at the time of the digests.
-func (c checkpoints) assemble(ctx context.Context, t *callBudget) (store.Checkpoint, error) {
-	index, err := c.Digests(ctx, t.key)
-	if err != nil {
+// New returns a store that uses the client. It does not connect. The client may retry: a save that
+// is sent twice is applied once.
+func New(client goredis.UniversalClient, config Config) (*Checkpoints, error) {
+	if client == nil {
+		return nil, fmt.Errorf("%w: no client", ErrConfig)
+	}
+	if config.Prefix == "" {
+		config.Prefix = "fermata:checkpoint:"
+	}
+	return &Checkpoints{client: client, prefix: config.Prefix}, nil
+}
+
+// versionField is the field that holds the version, a space, and a random text that identifies the
+// save. A part cannot have this name.
+const versionField = ""
+
+// Load returns the newest checkpoint, or [store.ErrNotFound].
+func (c *Checkpoints) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	if err := ctx.Err(); err != nil {
 		return store.Checkpoint{}, err
 	}
-	parts, missing, answered := c.cache.get(ctx, t, index)
-	if len(missing) == 0 {
-		return store.Checkpoint{Version: index.Version, Parts: parts}, nil
-	}
-	if len(parts) == 0 { // one statement reads everything consistently
-		checkpoint, err := c.DigestCheckpoints.Load(ctx, t.key)
-		if err == nil && answered {
-			c.cache.put(ctx, t, putAll(checkpoint.Parts))
-		}
-		return checkpoint, err
-	}
-	rest, err := c.loadMissing(ctx, t.key, index, missing)
+	fields, err := c.client.HGetAll(ctx, c.key(key)).Result()
 	if err != nil {
-		return store.Checkpoint{}, err
+		return store.Checkpoint{}, failure("load", err)
 	}
-	c.cache.put(ctx, t, putAll(rest))
-	for name, data := range rest {
-		parts[name] = data
+	if len(fields) == 0 {
+		return store.Checkpoint{}, store.ErrNotFound
 	}
-	return store.Checkpoint{Version: index.Version, Parts: parts}, nil
-}
-
-// loadMissing returns parts of a version from the base store. The version alone does not prove that
-// they match the digests: a checkpoint that was deleted and recreated has the same versions, and
-// re-encryption keeps the version.
-func (c checkpoints) loadMissing(ctx context.Context, key store.Key, index store.CheckpointDigests, names []string) (map[string][]byte, error) {
-	parts, err := c.LoadParts(ctx, key, index.Version, names)
-	if errors.Is(err, store.ErrStale) {
-		return nil, errVersionChanged
-	}
+	number, _, _ := strings.Cut(fields[versionField], " ")
+	version, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
-		return nil, err
+		return store.Checkpoint{}, errors.New("redis: load: the value under the key is not a checkpoint")
 	}
-	rest := make(map[string][]byte, len(names))
-	for _, name := range names {
-		data, ok := parts[name]
-		if !ok || sha256.Sum256(data) != index.Digests[name] {
-			return nil, errVersionChanged
-		}
-		rest[name] = data
+	delete(fields, versionField)
+	parts := make(map[string][]byte, len(fields))
+	for name, data := range fields {
+		parts[name] = []byte(data)
 	}
-	return rest, nil
+	return store.Checkpoint{Version: version, Parts: parts}, nil
 }
 
-func (c checkpoints) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
-	version, err := c.DigestCheckpoints.Save(ctx, key, base, delta)
-	if err == nil {
-		c.cache.put(ctx, c.cache.newCall(key), delta)
+// saveScript replaces version ARGV[1] with ARGV[2], deletes the next ARGV[3] fields, and sets the
+// others. It returns 1, or 0 if ARGV[1] is not the stored version. If the client sends it again
+// because the reply was lost, the stored version is already ARGV[2], with its random text.
+var saveScript = goredis.NewScript(`
+local saved = redis.call('HGET', KEYS[1], '') or '0 '
+if saved == ARGV[2] then
+  return 1
+end
+if string.match(saved, '^%d+') ~= ARGV[1] then
+  return 0
+end
+redis.call('HSET', KEYS[1], '', ARGV[2])
+local last = 3 + tonumber(ARGV[3])
+for i = 4, last do
+  redis.call('HDEL', KEYS[1], ARGV[i])
+end
+for i = last + 1, #ARGV, 2 do
+  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+end
+return 1`)
+
+// Save applies the delta if base is the stored version; see [store.Checkpoints]. See the package
+// documentation for its durability.
+func (c *Checkpoints) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
 	}
-	return version, err
+	unnamed := func(part store.Part) bool { return part.Name == "" }
+	if key.Run == "" || slices.Contains(delta.Delete, "") || slices.ContainsFunc(delta.Put, unnamed) {
+		return 0, store.ErrInvalid
+	}
+	args := make([]any, 0, 3+len(delta.Delete)+2*len(delta.Put))
+	args = append(args, base, fmt.Sprint(base+1, " ", rand.Text()), len(delta.Delete))
+	for _, name := range delta.Delete {
+		args = append(args, name)
+	}
+	for _, part := range delta.Put {
+		args = append(args, part.Name, part.Data)
+	}
+	saved, err := saveScript.Run(ctx, c.client, []string{c.key(key)}, args...).Bool()
+	if err != nil {
+		return 0, failure("save", err)
+	}
+	if !saved {
+		return 0, store.ErrStale
+	}
+	return base + 1, nil
 }
 
-func (c checkpoints) Delete(ctx context.Context, key store.Key) error {
-	err := c.DigestCheckpoints.Delete(ctx, key)
-	if err == nil {
-		c.cache.drop(ctx, c.cache.newCall(key))
+// Delete removes the checkpoint. Deleting one that does not exist is not an error.
+func (c *Checkpoints) Delete(ctx context.Context, key store.Key) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	return err
+	if err := c.client.Unlink(ctx, c.key(key)).Err(); err != nil {
+		return failure("delete", err)
+	}
+	return nil
 }
 
-func putAll(parts map[string][]byte) (delta store.Delta) {
-	for name, data := range parts {
-		delta.Put = append(delta.Put, store.Part{Name: name, Data: data})
+// key returns the Redis key of a run. The length of the account makes it unique.
+func (c *Checkpoints) key(key store.Key) string {
+	return fmt.Sprint(c.prefix, len(key.Account), ":", key.Account, ":", key.Run)
+}
+
+// failure returns an error without what Redis may have repeated from the command.
+func failure(operation string, err error) error {
+	if reply, ok := errors.AsType[goredis.Error](err); ok {
+		code, _, _ := strings.Cut(reply.Error(), " ")
+		return fmt.Errorf("redis: %s: Redis replied %s", operation, code)
 	}
-	return delta
+	return fmt.Errorf("redis: %s: %w", operation, err)
 }

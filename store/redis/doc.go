@@ -1,64 +1,39 @@
-// Package redis adds a Redis cache to the checkpoints of another store, usually store/postgres. A
-// load gets the bytes from Redis and only their digests from PostgreSQL. A lost, evicted or wrong
-// entry in Redis costs time, never correctness.
+// Package redis stores checkpoints in Redis, for programs that run graphs or agents without a
+// server and already operate a Redis.
 //
-//	base, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Config{})
-//	...
-//	client, err := redis.NewClient(os.Getenv("REDIS_URL"))
-//	...
+//	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:6379"})
 //	defer client.Close()
-//	s, err := redis.New(base, client, redis.Config{TTL: 24 * time.Hour})
+//	checkpoints, err := redis.New(client, redis.Config{})
+//	...
+//	_, err = flow.Run(ctx, state, graph.WithStore(checkpoints), graph.WithRun("order-1"))
 //
-// s is a [store.Store] like its base store. Redis never sees runs, decisions, effects and events.
-//
-// # Correctness
-//
-//	Save ──1──▶ PostgreSQL      the version, and the SHA-256 of each part
-//	  └────2──▶ Redis           the bytes, for a while
-//
-//	Load ──1──▶ PostgreSQL      which version, which digests?
-//	  ├────2──▶ Redis           the bytes: used only if they have the digest
-//	  └────3──▶ PostgreSQL      missing or wrong parts, which are then written to Redis
-//
-// A save is done when PostgreSQL has committed it. A value from Redis is used only if PostgreSQL
-// has, at the time of the load, a part with that name and digest. So it does not matter whether
-// Redis was emptied, restored from a backup, shared with another installation, or written to by a
-// process that was stopped for an hour in the middle of a save. A part that PostgreSQL does not
-// have does not exist.
-//
-// Redis may be unavailable. One call waits for it at most [Config.Timeout] in total. After three
-// consecutive failures a circuit breaker opens for [Config.Pause], and every call goes directly to
-// PostgreSQL. [Store.Stats] counts all of this.
+// Any process with the same Redis can resume the run. Of any number of processes that resume it at
+// the same time, one wins.
 //
 // # What Redis holds
 //
-// One hash per run, which expires as a whole [Config.TTL] after the last write to it, independent
-// of deadlines. Keys and fields are digests of the names of account, run and part: they contain no
-// names, and those of two runs differ. The values are the saved bytes. The executor encrypts them
-// before, so they reveal nothing. Only parts up to [Config.MaxPart] are cached.
+// One hash per run, under the key
 //
-// Delete and DeleteRun remove a run from PostgreSQL and then from Redis. If Redis is unavailable,
-// or a concurrent load writes its parts back, the encrypted bytes stay in Redis until the TTL ends,
-// and cannot be loaded.
+//	fermata:checkpoint:<length of the account>:<account>:<run>
 //
-// Redis needs neither a disk nor a replica for this. Set maxmemory, and maxmemory-policy to
-// allkeys-lru. Redis 4 and newer, Valkey, a Cluster and a Ring work; it is tested on Redis 7.0. The
-// client has its own log, on standard error by default (SetLogger of go-redis).
+// Each part of the checkpoint is a field with the part's name. The field with the empty name holds
+// the version. A save is one Lua script, so it happens as a whole or not at all. The values are not
+// encrypted.
 //
-// # Benefits and costs
+// A hash has no expiry: a run may wait for a person for any time. [Checkpoints.Delete] removes it.
 //
-// The cache reduces the load on PostgreSQL but does not make a load faster by itself: the bytes
-// travel as far as before, and they are hashed. Measured on one machine, a load through Redis
-// relative to one from PostgreSQL (go test -bench Load):
+// # Durability
 //
-//	state            time    CPU time of PostgreSQL
-//	5 x 64 bytes     1.3     0.84
-//	20 x 1 KiB       1.5     0.71
-//	20 x 16 KiB      1.2     0.27
-//	20 x 128 KiB     1.4     0.09
-//	10 x 1 MiB       1.3     0.03
+// A save is as durable as the configuration of Redis makes it. So that an acknowledged save
+// survives a crash of the server, set
 //
-// A save takes 1.1 to 1.3 times as long. Use the cache for large states if PostgreSQL is the
-// bottleneck: its processors, its network or the disk that it reads checkpoints from. Do not use it
-// for small states.
+//	appendonly yes
+//	appendfsync always
+//	maxmemory-policy noeviction
+//
+// A failover to a replica can lose the last saves, because replication is asynchronous. A run whose
+// last save was lost repeats the work since the save before. Use store/sqlite or store/postgres for
+// effects that must not happen twice.
+//
+// Redis 4 and newer, Valkey, a Cluster and a Ring work.
 package redis

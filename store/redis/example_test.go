@@ -5,32 +5,49 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"time"
 
-	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/postgres"
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/store/redis"
 )
 
-// PostgreSQL has everything, and Redis the bytes of checkpoints used in the last hour.
+type order struct{ Item, Answer string }
+
+var confirm = fermata.NewKind[string, bool]("confirm")
+
+func newFlow() (*graph.Flow[order], error) {
+	g := graph.New[order]("order")
+	g.Node("confirm", func(ctx context.Context, o order) (order, error) {
+		yes, err := confirm.Ask(ctx, "Order "+o.Item+"?")
+		o.Answer = fmt.Sprint("confirmed: ", yes)
+		return o, err
+	})
+	g.Edge(graph.Start, "confirm")
+	g.Edge("confirm", graph.End)
+	return g.Compile()
+}
+
+// A run waits in Redis until a process resumes it with the answer.
 func ExampleNew() {
 	ctx := context.Background()
-	behind, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Config{})
+	options, err := goredis.ParseURL(os.Getenv("REDIS_URL"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer behind.Close()
-	client, err := redis.NewClient(os.Getenv("REDIS_URL"))
-	if err != nil {
-		log.Fatal(err)
-	}
+	client := goredis.NewClient(options)
 	defer client.Close()
-	s, err := redis.New(behind, client, redis.Config{TTL: time.Hour})
+	checkpoints, err := redis.New(client, redis.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
-
-	checkpoint, err := s.Load(ctx, store.Key{Account: "acme", Run: "demo-1"})
-	fmt.Println(checkpoint.Version, err)
-	fmt.Println(s.Stats().Hits, "parts came from Redis")
+	flow, err := newFlow()
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = flow.Run(ctx, order{Item: "a piano"}, graph.WithStore(checkpoints), graph.WithRun("order-1"))
+	if info, waits := fermata.ExtractInterruptInfo(err); waits {
+		fmt.Println(info.Interrupts[0].Info, "is stored in Redis")
+	}
 }

@@ -1,7 +1,7 @@
 // Package encrypted adds encryption at rest to a store. It is the only package that knows keys,
 // associated data and compression.
 //
-//	inner, err := sqlite.Open(ctx, path)          // or postgres, or redis in front of it
+//	inner, err := sqlite.Open(ctx, path)          // or postgres
 //	sealer, err := encrypted.OpenKeyFile(keyPath) // AES-256-GCM
 //	st := encrypted.New(inner, sealer)            // everything written through st is encrypted
 //

@@ -2,7 +2,7 @@
 //
 //	func TestSomething(t *testing.T) {
 //		server := redistest.Start(t) // empty
-//		client, err := redis.NewClient(server.URL())
+//		options, err := redis.ParseURL(server.URL())
 //		...
 //		server.Kill(t)    // like kill -9
 //		server.Restart(t) // at the same address, empty
@@ -44,7 +44,7 @@ type Server struct {
 }
 
 // Start starts an empty server for this test. It ends with the test. If there is no Redis on this
-// machine, the test fails, because an untested cache would look tested.
+// machine, the test fails, because an untested store would look tested.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	testtier.Needs(t, "Redis")

@@ -1,7 +1,13 @@
 package server_test
 
 import (
+	"context"
+	"crypto/x509"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -9,8 +15,14 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/server"
+	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/store/postgres"
+	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 func TestCreateRequest_IdenticalOpenRequestIsReturned(t *testing.T) {
@@ -48,23 +60,114 @@ func TestCreateRequest_IdenticalOpenRequestIsReturned(t *testing.T) {
 	}
 }
 
-func TestCreateRequest_OfSeveralIdenticalOnesAtTheSameTimeOneIsCreated(t *testing.T) {
-	s := open(t, nil)
-	var group sync.WaitGroup
-	got := make([]answer, 8)
-	for n := range got {
-		group.Go(func() {
-			got[n] = s.call("agent@acme", "POST", "/api/v1/requests", `{"kind":"refund","data":{"order":17}}`)
-		})
-	}
-	group.Wait()
-	for _, a := range got {
-		if a.field("status") != "needs_input" || a.field("runId") != got[0].field("runId") {
-			t.Errorf("%+v", a)
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// onEachStore runs a test with each kind of store.
+func onEachStore(t *testing.T, test func(t *testing.T, s store.Store)) {
+	t.Run("memory", func(t *testing.T) { test(t, memory.NewStore(nil)) })
+	t.Run("sqlite", func(t *testing.T) {
+		s, err := sqlite.Open(filepath.Join(t.TempDir(), "fermata.db"))
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Cleanup(func() { s.Close() })
+		test(t, s)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		database := pgtest.Prepared(t, func(empty string) error {
+			s, err := postgres.Open(t.Context(), empty, postgres.Config{})
+			if err != nil {
+				return err
+			}
+			return s.Close()
+		})
+		s, err := postgres.Open(t.Context(), database, postgres.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		test(t, s)
+	})
+}
+
+func TestCreateRequest_OfIdenticalOnesAtTheSameTimeOneIsCreated(t *testing.T) {
+	onEachStore(t, func(t *testing.T, kept store.Store) {
+		s := openWith(t, nil, func(c *executor.Config) { c.Store = kept })
+		var group sync.WaitGroup
+		got := make([]answer, 40)
+		for n := range got {
+			group.Go(func() {
+				got[n] = s.call("agent@acme", "POST", "/api/v1/requests", `{"kind":"refund","data":{"order":17}}`)
+			})
+		}
+		group.Wait()
+		for _, a := range got {
+			if a.field("status") != "needs_input" || a.field("runId") != got[0].field("runId") {
+				t.Errorf("%+v", a)
+			}
+		}
+		if list := s.openRequests("acme"); len(list) != 1 {
+			t.Errorf("%d are open", len(list))
+		}
+	})
+}
+
+// staleRuns returns a run once as it was before its request was stored, as a read does that began
+// earlier.
+type staleRuns struct {
+	store.Store
+	stale atomic.Bool
+}
+
+func (s *staleRuns) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
+	run, err := s.Store.Get(ctx, account, stateKey)
+	if s.stale.CompareAndSwap(true, false) {
+		run.Status = store.StatusRunning
 	}
-	if list := s.openRequests("acme"); len(list) != 1 {
-		t.Errorf("%d are open", len(list))
+	return run, err
+}
+
+// A run and its requests are read one after the other: the run can be older than the request.
+func TestCreateRequest_RunReadBeforeItsRequestIsNotAnswered(t *testing.T) {
+	kept := &staleRuns{Store: memory.NewStore(nil)}
+	s := openWith(t, nil, func(c *executor.Config) { c.Store = kept })
+	ask := func() answer {
+		return s.call("agent@acme", "POST", "/api/v1/requests", `{"kind":"refund","data":{"order":17}}`)
+	}
+	first := ask()
+	kept.stale.Store(true)
+	if got := ask(); got.field("deduplicated") != true || got.field("runId") != first.field("runId") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// While an answer is delivered to the agent, identical requests are a new one, and also only one.
+func TestCreateRequest_OfIdenticalOnesDuringADeliveryOneIsCreated(t *testing.T) {
+	var delivering sync.WaitGroup
+	delivering.Add(1)
+	receiver := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { delivering.Wait() }))
+	t.Cleanup(receiver.Close)
+	t.Cleanup(delivering.Done)
+	roots := x509.NewCertPool()
+	roots.AddCert(receiver.Certificate())
+	remote, err := external.New(external.Config{
+		Roots: roots, Allow: []string{"127.0.0.1"},
+		Secrets: func(context.Context, string) ([]string, error) { return []string{external.NewSecret()}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openWith(t, nil, func(c *executor.Config) { c.Providers = []provider.Provider{remote} })
+	body := `{"kind":"refund","data":{"order":17},"callback":{"url":"` + receiver.URL + `"}}`
+	first := s.call("agent@acme", "POST", "/api/v1/requests", body)
+	s.call("approver@acme", "POST", "/api/v1/ai/chat", fmt.Sprintf(`{"stateKey":%q,"resumeId":"1","resumeValue":true}`, first.field("stateKey")), "Prefer", "respond-async")
+	second := s.call("agent@acme", "POST", "/api/v1/requests", body)
+	third := s.call("agent@acme", "POST", "/api/v1/requests", body)
+	if second.field("status") != "needs_input" || second.field("deduplicated") != nil || second.field("runId") == first.field("runId") {
+		t.Errorf("%+v", second)
+	}
+	if third.field("deduplicated") != true || third.field("runId") != second.field("runId") {
+		t.Errorf("%+v", third)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -65,37 +66,58 @@ func (h *Handlers) create(ctx context.Context, request executor.RunRequest) (*ou
 }
 
 // createOnce creates a request without a state key, unless the agent has an open one with the same
-// kind and data: then it returns that one. Both have the same state key, so of several that are
-// created at the same time one is.
+// kind and data: then it returns that one. Identical requests have the same state key, so the store
+// creates only one of several that arrive at the same time.
 func (h *Handlers) createOnce(ctx context.Context, request executor.RunRequest, body api.CreateRequest) (*outcomes.Output, error) {
-	unique := request
 	key, err := duplicateKey(request.Actor, body)
 	if err != nil {
 		return nil, problems.New("bad_request", "the data is not valid JSON")
 	}
-	request.StateKey = key
-	before, err := h.Executor.GetRun(ctx, request.Account, key)
-	switch {
-	case errors.Is(err, executor.ErrRunNotFound):
-		return h.create(ctx, request)
-	case err != nil:
-		return nil, problems.Of(err)
-	case !before.Status.Active():
-		request.StartID = "after " + before.ID // otherwise it would be a repetition
-		return h.create(ctx, request)
-	case len(before.Interrupts) > 0 && before.Status != store.StatusWaiting: // it is answered, and the answer is on its way
-		return h.create(ctx, unique)
+	for {
+		request.StateKey = key
+		before, err := h.Executor.GetRun(ctx, request.Account, key)
+		switch {
+		case errors.Is(err, executor.ErrRunNotFound):
+			return h.create(ctx, request)
+		case err != nil:
+			return nil, problems.Of(err)
+		case before.Status.Active() && !isAnswered(before):
+			return h.deduplicate(ctx, request, before.ID)
+		}
+		// Requests that arrive while the answer is being delivered share the next key.
+		key = ident.Derive(duplicatePrefix, key, before.ID)
+		if before.Status.Active() {
+			continue
+		}
+		next, err := h.Executor.GetRun(ctx, request.Account, key)
+		if errors.Is(err, executor.ErrRunNotFound) || err == nil && !next.Status.Active() {
+			request.StartID = "after " + before.ID // otherwise it would be a repetition
+			return h.create(ctx, request)
+		}
+		if err != nil {
+			return nil, problems.Of(err)
+		}
 	}
+}
+
+// isAnswered reports whether all requests of a run are decided. The status of the run does not
+// tell: it is read before the requests, so they can be newer.
+func isAnswered(run executor.RunView) bool {
+	return len(run.Interrupts) > 0 && !slices.ContainsFunc(run.Interrupts, func(i executor.RequestView) bool { return i.State == store.InterruptPending })
+}
+
+// deduplicate returns the outcome of an identical open request.
+func (h *Handlers) deduplicate(ctx context.Context, request executor.RunRequest, run string) (*outcomes.Output, error) {
 	if err := h.Executor.CheckInput(ctx, request); err != nil {
 		return nil, problems.Of(err)
 	}
-	outcome, err := h.Executor.Await(ctx, request, before.ID)
+	outcome, err := h.Executor.Await(ctx, request, run)
 	if waiting, ok := outcome.(fermata.NeedsInput); ok {
 		waiting.Deduplicated = true
 		outcome = waiting
 	}
 	if err == nil && request.Wait < 0 {
-		return outcomes.Accepted(before.ID, key), nil
+		return outcomes.Accepted(run, request.StateKey), nil
 	}
 	return outcomes.Respond(ctx, h.Visibility, outcome, err)
 }

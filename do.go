@@ -123,6 +123,9 @@ func decodeAgain[T any](result T, data []byte) (T, error) {
 	if err := roundtrip.CheckUntyped(value, "it"); err != nil {
 		return stored, err
 	}
+	if err := roundtrip.CheckMethods(result); err != nil {
+		return stored, err
+	}
 	return stored, roundtrip.Decode(data, &stored)
 }
 

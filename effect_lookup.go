@@ -3,6 +3,8 @@ package fermata
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
 // Lookup declares that the target can report the outcome of a call. lookup receives the idempotency
@@ -20,7 +22,7 @@ func Lookup[R any](lookup func(ctx context.Context, key string) (receipt R, foun
 			if err != nil || !found {
 				return nil, false, err
 			}
-			data, err := json.Marshal(&receipt)
+			data, err := roundtrip.Marshal(receipt)
 			return data, true, err
 		}
 	}

@@ -62,7 +62,7 @@ func InfoAs[T any](i *InterruptCtx) (T, error) {
 	data := i.Data
 	if data == nil {
 		var err error
-		if data, err = json.Marshal(roundtrip.Addressable(i.Info)); err != nil {
+		if data, err = roundtrip.Marshal(i.Info); err != nil {
 			return v, err
 		}
 	}

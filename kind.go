@@ -34,9 +34,8 @@ import (
 type Kind[Q, A any] struct {
 	name             string
 	question, answer schema.Schema
-	notEncoded       string // the part of Q that JSON would omit; "" if none
-	untyped          bool   // Q has untyped places
-	hasValidator     bool   // A may implement a validator interface
+	untyped          bool // Q has untyped places
+	hasValidator     bool // A may implement a validator interface
 	attested         attest.Fields
 	human            json.RawMessage // the answer schema for people
 	defaultAnswer    json.RawMessage
@@ -98,7 +97,6 @@ func NewKind[Q, A any](name string, options ...KindOption) *Kind[Q, A] {
 		panic(fmt.Sprintf("fermata: NewKind: invalid kind name %q", name))
 	}
 	k := &Kind[Q, A]{name: name, question: schema.MustFor[Q](name + " question"), answer: schema.MustFor[A](name + " answer")}
-	k.notEncoded = roundtrip.BypassedMethods(reflect.TypeFor[Q](), "it")
 	k.untyped = roundtrip.InfoOf(reflect.TypeFor[Q]()).Untyped
 	k.hasValidator = mayImplement[A](reflect.TypeFor[Validator]()) || mayImplement[A](reflect.TypeFor[ValidatorFor[Q]]())
 	k.attested, k.human = attest.FieldsOf(reflect.TypeFor[A]()), k.answer.Text
@@ -240,9 +238,6 @@ func (k *Kind[Q, A]) askWithID(ctx context.Context, question Q) (answer A, id st
 	data, err := roundtrip.Marshal(value)
 	if err == nil && k.untyped {
 		err = checkUntyped(question)
-	}
-	if k.notEncoded != "" {
-		err = errors.New(k.notEncoded)
 	}
 	if err != nil {
 		return answer, "", &EncodeError{Value: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}

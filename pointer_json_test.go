@@ -3,6 +3,7 @@ package fermata_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -85,5 +86,47 @@ func TestInterrupt_PointerMarshalersAreUsedForInfoAndState(t *testing.T) {
 	}
 	if got, err := r.answer(err, "go"); err != nil || got != "9" {
 		t.Fatalf("got %q, %v", got, err)
+	}
+}
+
+// payment has an untyped place, as arguments of a generic tool have.
+type payment struct {
+	Payee  string `json:"payee"`
+	Amount any    `json:"amount"`
+}
+
+var payments = fermata.NewKind[payment, string]("payment-untyped")
+
+// Regression: encoding/json reaches a value in an interface without its address, so pointer methods
+// are not called: {} was stored and shown, and no error was returned.
+func TestI6_PointerMarshalerInAnUntypedPlaceReturnsErrorWithItsPath(t *testing.T) {
+	value := payment{"acme", *big.NewInt(7)}
+	for name, node := range map[string]func(context.Context) (string, error){
+		"question": func(ctx context.Context) (string, error) { return payments.Ask(ctx, value) },
+		"approval": func(ctx context.Context) (string, error) {
+			_, err := fermata.Approve(ctx, fermata.Action[payment]{Name: "pay", Args: value})
+			return "", err
+		},
+		"result of Do": func(ctx context.Context) (string, error) {
+			_, err := fermata.Do(ctx, "sum", func(context.Context) (payment, error) { return value, nil })
+			return "", err
+		},
+		"info of an interrupt":  func(ctx context.Context) (string, error) { return "", fermata.Interrupt(ctx, value) },
+		"state of an interrupt": func(ctx context.Context) (string, error) { return "", fermata.StatefulInterrupt(ctx, "go on?", value) },
+	} {
+		_, err := newRun(t, node).start()
+		if bad, ok := errors.AsType[*fermata.EncodeError](err); !ok || !strings.Contains(bad.Error(), "it.Amount holds a big.Int: use a pointer to big.Int") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestDo_PointerInAnUntypedPlaceIsEncodedByItsMethods(t *testing.T) {
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		found, err := fermata.Do(ctx, "sum", func(context.Context) (payment, error) { return payment{"acme", big.NewInt(7)}, nil })
+		return fmt.Sprint(found.Amount), err
+	})
+	if got, err := r.start(); err != nil || got != "7" {
+		t.Errorf("got %q, %v", got, err)
 	}
 }

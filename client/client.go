@@ -362,7 +362,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	if r.body != nil {
 		data, err := roundtrip.Marshal(r.body)
 		if err != nil {
-			return nil, fmt.Errorf("client: encode request: %w", err)
+			return nil, fmt.Errorf("%w: %w", errEncode, err)
 		}
 		body = bytes.NewReader(data)
 	}
@@ -382,10 +382,13 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	return c.http.Do(h)
 }
 
+// errEncode is returned for a request that JSON cannot represent.
+var errEncode = errors.New("client: encode request")
+
 // retryAfterSendError returns when to retry after a send error: never, if the request cannot be
 // encoded or has an invalid id.
 func retryAfterSendError(err error) time.Duration {
-	if _, ours := errors.AsType[*json.MarshalerError](err); ours || errors.Is(err, roundtrip.ErrNotUTF8) || errors.Is(err, ErrInvalidID) {
+	if errors.Is(err, errEncode) || errors.Is(err, ErrInvalidID) {
 		return noRetry
 	}
 	return 0

@@ -2,10 +2,10 @@ package dialog
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
 // Confirm asks the end user to confirm an action, if the policy requires it. The policy gets the
@@ -18,7 +18,7 @@ import (
 //
 // Confirm does not perform the action. Use fermata.Effect for one that must not happen twice.
 func Confirm(ctx context.Context, policy fermata.Policy, action string, args any, q Question) (Answer, error) {
-	data, err := json.Marshal(args)
+	data, err := roundtrip.Marshal(args)
 	if err != nil {
 		return Answer{}, fmt.Errorf("dialog: arguments of %s: %w", action, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
 )
 
@@ -196,6 +197,32 @@ func compiles[S any]() error {
 	g.Edge("n", graph.End)
 	_, err := g.Compile()
 	return err
+}
+
+// Regression: a value in an untyped field was saved as {}.
+func TestRun_PointerMarshalerInAnUntypedFieldReturnsErrorWithItsName(t *testing.T) {
+	type account struct {
+		Owner string
+		Facts map[string]any
+	}
+	g := graph.New[account]("g")
+	g.Node("n", func(_ context.Context, s account) (account, error) {
+		s.Facts = map[string]any{"balance": *big.NewInt(7)}
+		return s, nil
+	})
+	g.Edge(graph.Start, "n")
+	g.Edge("n", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = flow.Run(t.Context(), account{})
+	if bad, ok := errors.AsType[*fermata.EncodeError](err); !ok || !strings.Contains(bad.Error(), `state field Facts: it["balance"] holds a big.Int: use a pointer to big.Int`) {
+		t.Errorf("got %v", err)
+	}
+	if _, err = flow.Run(t.Context(), account{Facts: map[string]any{"balance": *big.NewInt(7)}}); err == nil || !strings.Contains(err.Error(), "state field Facts") {
+		t.Errorf("the input: %v", err)
+	}
 }
 
 // Regression: map values are not addressable, so encoding/json does not call pointer methods for

@@ -149,7 +149,7 @@ func (inst *instance) withoutRecords(state statePtr) (statePtr, error) {
 // encodeShown returns a state as the JSON that a hold shows.
 func (inst *instance) encodeShown(state statePtr) (data json.RawMessage, err error) {
 	defer recovery.Recover(&err)
-	if data, err = json.Marshal(roundtrip.Addressable(inst.flow.stateType.valueOf(state))); err != nil {
+	if data, err = roundtrip.Marshal(inst.flow.stateType.valueOf(state)); err != nil {
 		return nil, inst.unsavable(err)
 	}
 	return data, nil

@@ -53,7 +53,7 @@ func changesOf(r *activation.Record, ic *fermata.InterruptCtx) []fermata.Change 
 	now := ic.Data
 	if r.Kind == KindHold {
 		var err error
-		if now, err = json.Marshal(roundtrip.Addressable(ic.Info)); err != nil {
+		if now, err = roundtrip.Marshal(ic.Info); err != nil {
 			return nil
 		}
 	}

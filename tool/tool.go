@@ -188,6 +188,9 @@ func encodeResult(name string, out any) (string, error) {
 		return s, nil
 	}
 	data, err := json.Marshal(roundtrip.Addressable(out))
+	if err == nil {
+		err = roundtrip.CheckMethods(out)
+	}
 	if err != nil {
 		return "", &fermata.EncodeError{Value: "the result of " + name, Err: err}
 	}

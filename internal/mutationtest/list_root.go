@@ -98,4 +98,6 @@ var rootMutants = []mutant{
 		swap(`> 1`, `> 1000`), "./graph", "TestInterrupt_Duplicate"},
 	{"I6", "pointer-methods-shown", "The output of a pointer method is not shown to the approver.",
 		condTrue, ".", "TestI6_PointerMarshalersAreUsedForQuestions"},
+	{"I6", "pointer-methods-in-untyped-places", "A value in an untyped place is shown and stored as {}.",
+		condTrue, ".", "TestI6_PointerMarshalerInAnUntypedPlaceReturnsErrorWithItsPath"},
 }

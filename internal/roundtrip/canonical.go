@@ -20,7 +20,8 @@ type Info struct {
 	custom   bool    // the type has its own JSON methods
 	fields   []check // of a struct: the fields that are not stable
 	problems []string
-	lossy    bool // JSON omits a part of the values also where they are not decoded again
+	lossy    bool   // JSON omits a part of the values also where they are not decoded again
+	bypassed string // the type in a map whose JSON methods are not called, with its path
 }
 
 // check is a struct field whose value may differ from its round trip.
@@ -39,7 +40,7 @@ func InfoOf(t reflect.Type) *Info {
 	if known, ok := infos.Load(t); ok {
 		return known.(*Info)
 	}
-	info := &Info{Untyped: HasUntyped(t), Stable: isStable(t, nil), custom: customForm(t), problems: Problems(t, "it"), lossy: len(lostParts(t, "it", nil)) > 0}
+	info := &Info{Untyped: HasUntyped(t), Stable: isStable(t, nil), custom: customForm(t), problems: Problems(t, "it"), lossy: len(lostParts(t, "it", nil)) > 0, bypassed: bypassedIn(t, "", nil)}
 	if t.Kind() == reflect.Struct && !info.Stable && !info.custom {
 		for i := range t.NumField() {
 			if f := checkOf(t.Field(i), i); !f.stable(t.Field(i), []reflect.Type{t}) {

@@ -91,10 +91,8 @@ func problems(t reflect.Type, where string, path []reflect.Type, decoded bool) [
 	return nil
 }
 
-// BypassedMethods describes a type in a map whose JSON methods encoding/json does not call; "" if
-// there is none.
-func BypassedMethods(t reflect.Type, where string) string { return bypassedIn(t, where, nil) }
-
+// bypassedIn describes a type in a map whose JSON methods encoding/json does not call; "" if there
+// is none.
 func bypassedIn(t reflect.Type, where string, path []reflect.Type) (lost string) {
 	if slices.Contains(path, t) || HasCustomJSON(t) {
 		return ""
@@ -115,7 +113,7 @@ func bypassedIn(t reflect.Type, where string, path []reflect.Type) (lost string)
 	return lost
 }
 
-// bypassedInMap is BypassedMethods for the values of one map.
+// bypassedInMap is bypassedIn for the values of one map.
 func bypassedInMap(t reflect.Type, where string) string {
 	method := bypassedType(t.Elem())
 	if method == nil {
@@ -227,12 +225,16 @@ func Addressable(v any) any {
 }
 
 // Encode is json.Marshal without HTML escapes, which would multiply the size of HTML by six, and
-// with an error where json.Marshal would silently replace a byte.
+// with an error where json.Marshal would silently replace a byte ([ErrNotUTF8]) or bypass the JSON
+// methods of a value ([ErrPointerMethods]).
 func Encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(Addressable(v)); err != nil {
+		return nil, err
+	}
+	if err := CheckMethods(v); err != nil {
 		return nil, err
 	}
 	data := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
@@ -242,12 +244,15 @@ func Encode(v any) ([]byte, error) {
 	return data, nil
 }
 
-// Marshal is json.Marshal with the same error.
+// Marshal is json.Marshal with the same errors.
 func Marshal(v any) ([]byte, error) {
 	if text, ok := v.(string); ok && isPlainText(text) {
 		return append(append(append(make([]byte, 0, len(text)+2), '"'), text...), '"'), nil
 	}
 	data, err := json.Marshal(Addressable(v))
+	if err == nil {
+		err = CheckMethods(v)
+	}
 	if err == nil {
 		err = checkUTF8(data, v)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/provider"
@@ -69,7 +70,7 @@ func (g *agentGraph) execute(ctx context.Context, e provider.Execution) (provide
 	end, err := g.advance(ctx, runner, e)
 	g.onFailure.call(ctx, e, err)
 	return toResult(e, err, func() (provider.Completed, error) {
-		output, err := json.Marshal(end.Output)
+		output, err := roundtrip.Marshal(end.Output)
 		usage := &fermata.Usage{InputTokens: end.Usage.InputTokens, OutputTokens: end.Usage.OutputTokens}
 		return provider.Completed{Content: end.Output.Text(), Output: output, Usage: usage, FinishReason: "end"}, err
 	})

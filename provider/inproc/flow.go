@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/provider"
@@ -89,7 +90,7 @@ func (g *flowGraph[S]) execute(ctx context.Context, e provider.Execution) (provi
 	state, err := g.advance(ctx, e, append(options, progressOptions(e)...))
 	g.config.OnFailure.call(ctx, e, err)
 	return toResult(e, err, func() (provider.Completed, error) {
-		output, err := json.Marshal(&state)
+		output, err := roundtrip.Marshal(state)
 		done := provider.Completed{Output: output, FinishReason: "end", DiscardState: true}
 		if g.config.Content != nil {
 			done.Content = g.config.Content(state)

@@ -388,7 +388,7 @@ func toInterrupts(waiting []*fermata.InterruptCtx) ([]provider.Interrupt, error)
 	for _, ic := range waiting {
 		q := provider.Interrupt{ID: ic.ID, Address: ic.Address, Envelope: fermata.Envelope{Kind: cmp.Or(ic.Kind, fermata.PlainKind), Data: ic.Data}}
 		if q.Data == nil && ic.Info != nil { // a hold shows the state, which is stored separately
-			data, err := json.Marshal(roundtrip.Addressable(ic.Info))
+			data, err := roundtrip.Marshal(ic.Info)
 			if err != nil {
 				return nil, err
 			}

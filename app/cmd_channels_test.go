@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/authn"
 )
 
@@ -24,7 +25,7 @@ func (s *slackServer) linkAlice(t *testing.T) {
 	sender := channel.Sender{Account: "acme", Channel: "slack", ID: s.fake.Team() + "/" + s.alice, Name: "alice"}
 	token, err := s.NewLinkToken(t.Context(), sender)
 	if err == nil {
-		_, err = s.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("ann", desk.AuthSSO)}, []string{"approver"})
+		_, err = s.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("ann", requirement.AuthSSO)}, []string{"approver"})
 	}
 	if err != nil {
 		t.Fatal(err)

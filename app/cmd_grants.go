@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/policy/grant"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 type grantsCreate struct {
 	actionFlags
-	For    desk.Duration     `required:"" help:"The duration, for example 8h or 30d; the policy may allow less." placeholder:"DURATION"`
+	For    timespan.Duration `required:"" help:"The duration, for example 8h or 30d; the policy may allow less." placeholder:"DURATION"`
 	Uses   int               `required:"" help:"Maximum number of uses."`
 	Budget string            `help:"A budget over all uses, of the policy's cost or of an integer argument: cost=5000, or /cents=5000." placeholder:"OF=MAX"`
 	Relax  map[string]string `help:"Constraints for arguments that may differ, by JSON pointer, as JSON: /path='{\"op\":\"prefix\",\"value\":\"s3://b/\"}'." placeholder:"POINTER=JSON"`

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/audit"
-	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 type keysCommands struct {
@@ -21,10 +21,10 @@ type keysCommands struct {
 
 type keysCreate struct {
 	storeFlags
-	Account string        `arg:"" help:"The account."`
-	Name    string        `arg:"" help:"The principal's name in records."`
-	Role    string        `arg:"" enum:"agent,approver,auditor,user,admin" help:"agent, approver, auditor, user or admin."`
-	For     desk.Duration `help:"The validity, for example 8h or 90d; unlimited by default." placeholder:"DURATION"`
+	Account string            `arg:"" help:"The account."`
+	Name    string            `arg:"" help:"The principal's name in records."`
+	Role    string            `arg:"" enum:"agent,approver,auditor,user,admin" help:"agent, approver, auditor, user or admin."`
+	For     timespan.Duration `help:"The validity, for example 8h or 90d; unlimited by default." placeholder:"DURATION"`
 }
 
 // keyRow is the JSON output for an API key.

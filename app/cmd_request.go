@@ -11,6 +11,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // requestCommands are the actions on requests other than deciding, and the commands for policies
@@ -168,7 +170,7 @@ func (u untilFlag) at(now time.Time) (*time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, u.Until); err == nil {
 		return &at, nil
 	}
-	var d desk.Duration
+	var d timespan.Duration
 	if err := d.UnmarshalText([]byte(u.Until)); err != nil || d <= 0 {
 		return nil, usage("%q is neither a time, such as 2026-11-16T09:00:00Z, nor a duration, such as 30m, 4h or 2d", u.Until)
 	}
@@ -272,7 +274,7 @@ func printActivity(w io.Writer, activity *api.Activity) {
 			who = "others can"
 		}
 		// the command's name
-		line(who, "%s", strings.ReplaceAll(strings.Join(activity.Verbs, ", "), string(desk.VerbRespond), "answer"))
+		line(who, "%s", strings.ReplaceAll(strings.Join(activity.Verbs, ", "), string(requirement.VerbRespond), "answer"))
 	}
 	if e := activity.Edit; e != nil {
 		line("edited", "by %s at %s: %s", e.By, formatClock(e.At), strings.Join(e.Fields, ", "))

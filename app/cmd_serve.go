@@ -17,8 +17,8 @@ import (
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/config"
-	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
@@ -209,9 +209,9 @@ func oidcConfig(c config.OIDC) *authn.OIDC {
 			roles[group] = append(roles[group], authn.Role(name))
 		}
 	}
-	classes := make(map[string]desk.Auth)
+	classes := make(map[string]requirement.Auth)
 	for acr, strength := range c.ACR {
-		classes[acr] = desk.Auth(strength)
+		classes[acr] = requirement.Auth(strength)
 	}
 	return &authn.OIDC{
 		ACR: classes, Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(), RedirectURL: c.RedirectURL, Scopes: c.Scopes,

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/channel/slack"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
@@ -70,7 +71,7 @@ func (d *demoSlack) page() string {
 func (d *demoSlack) prepare(ctx context.Context, e *executor.Executor) error {
 	token, err := e.NewLinkToken(ctx, channel.Sender{Account: demoAccount, Channel: slack.Kind, ID: d.Team() + "/" + d.dana, Name: demoPerson})
 	if err == nil {
-		_, err = e.UseLinkToken(ctx, demoAccount, token, desk.From{Actor: desk.PersonActor(demoPerson, desk.AuthSSO), Via: "demo"}, []string{"approver"})
+		_, err = e.UseLinkToken(ctx, demoAccount, token, desk.From{Actor: desk.PersonActor(demoPerson, requirement.AuthSSO), Via: "demo"}, []string{"approver"})
 	}
 	if err != nil {
 		return err

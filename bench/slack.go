@@ -23,6 +23,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/slackfake"
@@ -223,7 +224,7 @@ func openSlackRig(ctx context.Context, st store.Store) (w *slackRig, err error) 
 	}
 	token, err := e.NewLinkToken(ctx, channel.Sender{Account: slackAccount, Channel: slackchannel.Kind, ID: fake.Team() + "/" + w.user, Name: "ann"})
 	if err == nil {
-		_, err = e.UseLinkToken(ctx, slackAccount, token, desk.From{Actor: desk.PersonActor("ann", desk.AuthSSO)}, []string{string(authn.RoleApprover)})
+		_, err = e.UseLinkToken(ctx, slackAccount, token, desk.From{Actor: desk.PersonActor("ann", requirement.AuthSSO)}, []string{string(authn.RoleApprover)})
 	}
 	if err != nil {
 		return nil, err

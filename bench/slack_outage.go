@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/slackfake"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -117,7 +118,7 @@ func (p slackPlan) measureOutage(ctx context.Context, progress io.Writer) (r sla
 	var asked atomic.Int64
 	routes := func() map[string]desk.Route { // the requests go to the channels in turn
 		to := "slack:" + channels[int(asked.Load())%len(channels)]
-		return map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{to}}, {At: desk.Duration(2000 * time.Hour), Expire: "stale"}}}}
+		return map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{to}}, {At: timespan.Duration(2000 * time.Hour), Expire: "stale"}}}}
 	}
 	e, err := executor.New(executor.Config{
 		Store: watchedStore{memory.NewStore(clock.now), clock}, Sealer: sealer, Providers: []provider.Provider{flow}, Poll: 2 * time.Millisecond, Wait: time.Minute, RequestTimeout: 3000 * time.Hour, Log: log,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/untrusted"
 )
 
@@ -43,12 +44,12 @@ type Card struct {
 	// Deciders are the groups that decide: "2 × finops". Progress is "1 of 2, needs 1 × finops".
 	Deciders []string `json:"deciders,omitempty"`
 	Progress string   `json:"progress,omitempty"`
-	// MinAuth is the minimum strength of authentication. If it is above [desk.AuthLinked], a
+	// MinAuth is the minimum strength of authentication. If it is above [requirement.AuthLinked], a
 	// channel shows Link in place of the actions that decide.
-	MinAuth  desk.Auth `json:"minAuth,omitempty"`
-	Deadline time.Time `json:"deadline"`
+	MinAuth  requirement.Auth `json:"minAuth,omitempty"`
+	Deadline time.Time        `json:"deadline"`
 	// Actions are the allowed actions. It is empty if the request is not open.
-	Actions []desk.Verb `json:"actions,omitempty"`
+	Actions []requirement.Verb `json:"actions,omitempty"`
 	// Notes are the clarifications, oldest first.
 	Notes []Note `json:"notes,omitempty"`
 
@@ -93,7 +94,7 @@ func (c Card) Waiting() time.Duration { return max(0, c.At.Sub(c.Created)) }
 func (c Card) Open() bool { return c.State == desk.StateOpen }
 
 // Allows reports whether an action is allowed.
-func (c Card) Allows(verb desk.Verb) bool { return slices.Contains(c.Actions, verb) }
+func (c Card) Allows(verb requirement.Verb) bool { return slices.Contains(c.Actions, verb) }
 
 // Source is what a card is made of.
 type Source struct {
@@ -142,7 +143,7 @@ func NewCard(s Source) Card {
 // openTo returns a copy of the request that anyone may decide, to list the verbs of the request
 // itself.
 func openTo(r desk.Request) desk.Request {
-	r.Requirement.Groups, r.Requirement.Exclude = desk.OnePerson().Groups, nil
+	r.Requirement.Groups, r.Requirement.Exclude = requirement.OnePerson().Groups, nil
 	return r
 }
 
@@ -154,9 +155,9 @@ func RequestURL(base, id string) string {
 	return strings.TrimSuffix(base, "/") + "/requests/" + url.PathEscape(id)
 }
 
-func deciders(q desk.Requirement) (list []string) {
+func deciders(q requirement.Requirement) (list []string) {
 	for _, g := range q.Groups {
-		list = append(list, fmt.Sprintf("%d × %s", max(1, g.Count), plain(g.String())))
+		list = append(list, fmt.Sprintf("%d × %s", g.People(), plain(g.Names())))
 	}
 	return list
 }

@@ -11,19 +11,20 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 // refund returns a request to approve a refund, and what it shows.
-func refund(t *testing.T, args string, requirement desk.Requirement) (desk.Request, json.RawMessage) {
+func refund(t *testing.T, args string, need requirement.Requirement) (desk.Request, json.RawMessage) {
 	t.Helper()
 	data, err := json.Marshal(fermata.ApprovalRequest{Action: "refund", Summary: "Customer is angry,\nplease \u202ehurry", Args: json.RawMessage(args), Digest: "d"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	change, err := desk.New(desk.RequestSpec{
-		ID: "int_1", Requirement: requirement, Args: json.RawMessage(args),
+		ID: "int_1", Requirement: need, Args: json.RawMessage(args),
 		Subject: desk.Subject{Kind: fermata.Approval.Name(), ShownDigest: "shown", Action: "refund", ActionDigest: "d", Requester: "support-bot", Rules: []string{"large"}, Reason: "above 100"},
 	}, desk.Env{Now: noon})
 	if err != nil {
@@ -33,10 +34,10 @@ func refund(t *testing.T, args string, requirement desk.Requirement) (desk.Reque
 }
 
 func TestNewCard_OpenApproval(t *testing.T) {
-	requirement := desk.OnePerson()
-	requirement.Groups = []desk.Group{{From: []string{"group:finops"}, Count: 2}}
-	requirement.Sensitive = []string{"/iban"}
-	r, data := refund(t, `{"amount":120.00,"order":"17","iban":"DE02120300000000202051","note":"p\u0430y"}`, requirement)
+	need := requirement.OnePerson()
+	need.Groups = []requirement.Group{{From: []string{"group:finops"}, Count: 2}}
+	need.Sensitive = []string{"/iban"}
+	r, data := refund(t, `{"amount":120.00,"order":"17","iban":"DE02120300000000202051","note":"p\u0430y"}`, need)
 	c := channel.NewCard(channel.Source{Request: r, Data: data, Agent: "shop", Environment: "prod", BaseURL: "https://f.example/", Now: noon})
 	if c.Title != "Refund on order 17, amount 120.00" {
 		t.Errorf("title %q", c.Title)
@@ -57,7 +58,7 @@ func TestNewCard_OpenApproval(t *testing.T) {
 	if !slices.Equal(c.Deciders, []string{"2 × finops"}) || !strings.HasPrefix(c.Progress, "0 of 2") {
 		t.Errorf("deciders %q, progress %q", c.Deciders, c.Progress)
 	}
-	if !c.Open() || !c.Allows(desk.VerbApprove) || !c.Allows(desk.VerbReject) || c.Allows(desk.VerbRespond) {
+	if !c.Open() || !c.Allows(requirement.VerbApprove) || !c.Allows(requirement.VerbReject) || c.Allows(requirement.VerbRespond) {
 		t.Errorf("state %s, actions %q", c.State, c.Actions)
 	}
 	if c.Link != "https://f.example/requests/int_1" || c.Digest != "shown" || c.Environment != "prod" || c.Outcome != "" {
@@ -66,7 +67,7 @@ func TestNewCard_OpenApproval(t *testing.T) {
 }
 
 func TestNewCard_DecidedHasNoActions(t *testing.T) {
-	r, data := refund(t, `{"amount":1}`, desk.OnePerson())
+	r, data := refund(t, `{"amount":1}`, requirement.OnePerson())
 	change, err := desk.Apply(r, desk.Reject{From: desk.From{Actor: desk.Actor{ID: "ann", Kind: desk.ActorHuman}, Seen: desk.Seen{Digest: r.Digest()}}, Reason: "too much"}, desk.Env{Now: noon})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func TestNewCard_DecidedHasNoActions(t *testing.T) {
 }
 
 func TestNewCard_EditedArgumentsReplaceTheSummary(t *testing.T) {
-	r, data := refund(t, `{"amount":120,"order":"17"}`, desk.OnePerson())
+	r, data := refund(t, `{"amount":120,"order":"17"}`, requirement.OnePerson())
 	r.Edit = &desk.Edit{By: "ann", Args: json.RawMessage(`{"amount":90,"order":"17"}`), Digest: "e"}
 	c := channel.NewCard(channel.Source{Request: r, Data: data, Now: noon})
 	if c.Title != "Refund on order 17, amount 90" || c.Facts[0].Was != "120" || c.Facts[1].Was != "" || len(c.Said) > 0 {
@@ -103,7 +104,7 @@ func TestError_CodeIsShown(t *testing.T) {
 // The title of a hold and of an action are words, and an argument that could deceive is not in
 // the title.
 func TestNewCard_TitleIsASentence(t *testing.T) {
-	r, data := refund(t, `{"amount":49.5,"currency":"EUR","order":"17","customer":"p\u0430ul"}`, desk.OnePerson())
+	r, data := refund(t, `{"amount":49.5,"currency":"EUR","order":"17","customer":"p\u0430ul"}`, requirement.OnePerson())
 	c := channel.NewCard(channel.Source{Request: r, Data: data, Now: noon})
 	if c.Title != "Refund 49.50 EUR on order 17" || !strings.HasSuffix(c.Sentence, " wants to refund 49.50 EUR on order 17") {
 		t.Errorf("title %q, sentence %q", c.Title, c.Sentence)

@@ -13,7 +13,7 @@ type Desk interface {
 	// message with the same id is stored once.
 	Accept(ctx context.Context, kind string, in Inbound) error
 	// Client returns a client of the JSON API that acts as the person who linked this account of
-	// the channel, and who that is. Its authentication strength is [desk.AuthLinked]. It returns
+	// the channel, and who that is. Its authentication strength is slack_linked. It returns
 	// [ErrNotLinked] if the account is not linked.
 	Client(ctx context.Context, sender Sender) (c *client.Client, principal string, err error)
 	// LinkURL returns a link that can be used once, within 15 minutes. A person who opens it signs

@@ -10,6 +10,8 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/parser"
+
+	"github.com/fermata-go/fermata/internal/sets"
 )
 
 // exprInfo is the static analysis of an expression.
@@ -81,7 +83,7 @@ func (f *exprInfo) inspect(tree *ast.AST, e ast.Expr, patterns *patternSizes) {
 // usesOptionalField reports whether the expression can depend on a field of [Input.UnknownFields],
 // directly or by the whole request.
 func (f exprInfo) usesOptionalField() bool {
-	return f.requestRefs > len(f.requestFields) || len(intersect(f.requestFields, OptionalFields)) > 0
+	return f.requestRefs > len(f.requestFields) || len(sets.Intersect(f.requestFields, OptionalFields)) > 0
 }
 
 // checkCall checks calls whose arguments must be literals.
@@ -200,7 +202,7 @@ func valuesOf(field string, e ast.Expr) (values []string, bound bool) {
 			if !ok {
 				return nil, false
 			}
-			values = union(values, more)
+			values = sets.Union(values, more)
 		}
 		return values, true
 	}

@@ -12,6 +12,7 @@ import (
 	"cel.dev/cel-go/common"
 
 	"github.com/fermata-go/fermata/internal/policy/yamldoc"
+	"github.com/fermata-go/fermata/internal/sets"
 )
 
 // compile compiles all expressions and reports errors.
@@ -69,7 +70,7 @@ func (r *loader) buildPrograms(env *cel.Env) {
 // tools.
 func (f *exprInfo) merge(more exprInfo) {
 	f.requestFields = append(f.requestFields, more.requestFields...)
-	f.argPaths = union(f.argPaths, more.argPaths)
+	f.argPaths = sets.Union(f.argPaths, more.argPaths)
 	f.usesArgs = f.usesArgs || more.usesArgs
 	f.counts = append(f.counts, more.counts...)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Decision is the decision of a set on an input, with its explanation. The same set and the same
@@ -121,7 +122,7 @@ func (d Decision) explanation() string {
 		fmt.Fprintf(&b, "  allowed by grant %s\n", d.Grant)
 	}
 	if d.Requirement != nil {
-		d.Requirement.explain(&b)
+		explainRequirement(&b, d.Requirement)
 	}
 	if d.DryRunVerdict != "" {
 		fmt.Fprintf(&b, "  the dry-run rules would change it to %s\n", d.DryRunVerdict)
@@ -147,13 +148,11 @@ func (d Decision) explanation() string {
 	return b.String()
 }
 
-func (r *Requirement) explain(b *strings.Builder) {
+func explainRequirement(b *strings.Builder, r *Requirement) {
 	for _, group := range r.Groups {
 		fmt.Fprintf(b, "  needs %s\n", group)
 	}
-	if len(r.Exclude) > 0 {
-		fmt.Fprintf(b, "  excluded by separation of duties: %s\n", strings.Join(r.Exclude, ", "))
-	}
+	explainList(b, "excluded by separation of duties", r.Exclude)
 	if r.Deadline > 0 {
 		fmt.Fprintf(b, "  within %s, then %s\n", r.Deadline, r.OnTimeout)
 	}
@@ -163,25 +162,35 @@ func (r *Requirement) explain(b *strings.Builder) {
 	if r.DenyCount > 1 {
 		fmt.Fprintf(b, "  %d rejections close the request\n", r.DenyCount)
 	}
-	if r.OnEscalate == ReturnToRun {
+	if r.OnEscalate == requirement.EscalateReturns {
 		b.WriteString("  an escalation returns the request to the run\n")
 	}
 	for _, audience := range r.VisibleTo {
 		fmt.Fprintf(b, "  visible only to %s\n", strings.Join(audience, " or "))
 	}
-	for _, list := range []struct {
-		say   string
-		words []string
-	}{{"routes:", r.Routes}, {"editable arguments:", r.Editable}, {"reasons for edits:", r.EditReasons}, {"masked:", r.Sensitive}, {"allowed verbs:", r.Verbs}} {
-		if len(list.words) > 0 {
-			fmt.Fprintf(b, "  %s %s\n", list.say, strings.Join(list.words, ", "))
-		}
-	}
+	explainList(b, "routes", r.Routes)
+	explainList(b, "editable arguments", r.Editable)
+	explainList(b, "reasons for edits", r.EditReasons)
+	explainList(b, "masked", r.Sensitive)
+	explainList(b, "allowed verbs", r.Verbs)
 	if r.Undo > 0 {
 		fmt.Fprintf(b, "  takes effect %s after the last vote, which can be withdrawn until then\n", r.Undo)
 	}
 	if r.RememberMax > 0 {
 		fmt.Fprintf(b, "  can be remembered for %s\n", r.RememberMax)
+	}
+}
+
+func explainList[T ~string](b *strings.Builder, label string, names []T) {
+	for i, name := range names {
+		if i == 0 {
+			fmt.Fprintf(b, "  %s: %s", label, name)
+		} else {
+			fmt.Fprintf(b, ", %s", name)
+		}
+	}
+	if len(names) > 0 {
+		b.WriteByte('\n')
 	}
 }
 

@@ -5,9 +5,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fermata-go/fermata/internal/policy/yamldoc"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/sets"
 )
 
 // Directory knows the members of groups. It is used when rules are loaded and linted, not for
@@ -18,30 +19,14 @@ type Directory interface {
 	Members(name string) (people []string, known bool)
 }
 
-// requester in a group is the person for whom the run works. That is a confirmation, not a second
-// person.
-const requester = "requester"
-
-// author in separation_of_duties includes the requester, because a run begins with the requester's
-// input.
-const author = "author"
-
-// anyone is any person who may decide at all.
-const anyone = "anyone"
-
 // onCall is the prefix of schedules. A directory may know them without their people.
 const onCall = "oncall:"
 
 // The limits of one rule. The desk rejects more.
 const (
-	maxGroups = 20
-	maxCount  = 50
-	maxStage  = maxGroups - 1
-	maxCodes  = 50
-	maxUndo   = Duration(10 * time.Minute)
+	maxStage = requirement.MaxGroups - 1
+	maxCodes = 50
 )
-
-var principalKinds = []string{"group", "user", "role", "oncall"}
 
 func (r *loader) parseGroups(node yamldoc.Node) []Group {
 	var groups []Group
@@ -51,8 +36,8 @@ func (r *loader) parseGroups(node yamldoc.Node) []Group {
 		if !fields["count"].Missing() {
 			group.Count = int(fields["count"].Int(1))
 		}
-		if group.Count > maxCount {
-			item.Reportf("count %d is more than %d", group.Count, maxCount)
+		if group.Count > requirement.MaxCount {
+			item.Reportf("count %d is more than %d", group.Count, requirement.MaxCount)
 		}
 		if !fields["stage"].Missing() {
 			group.Stage = int(fields["stage"].Int(0))
@@ -65,7 +50,7 @@ func (r *loader) parseGroups(node yamldoc.Node) []Group {
 		}
 		for _, name := range group.Widen {
 			switch {
-			case name == requester:
+			case name == requirement.Requester:
 				item.Reportf("widen must not contain the requester: it is for additional approvers")
 			case slices.Contains(group.From, name):
 				item.Reportf("%s is already in from", name)
@@ -77,8 +62,8 @@ func (r *loader) parseGroups(node yamldoc.Node) []Group {
 		}
 		groups = append(groups, group)
 	}
-	if len(groups) > maxGroups {
-		node.Reportf("%d groups are more than %d", len(groups), maxGroups)
+	if len(groups) > requirement.MaxGroups {
+		node.Reportf("%d groups are more than %d", len(groups), requirement.MaxGroups)
 	}
 	return groups
 }
@@ -117,7 +102,7 @@ func checkName(at yamldoc.Node, name string) {
 			at.Reportf("unknown placeholder %q%s", found[0], yamldoc.Suggest(found[1], known))
 		}
 	}
-	if name == requester || name == anyone {
+	if name == requirement.Requester || name == requirement.Anyone {
 		return
 	}
 	sort, rest, ok := strings.Cut(name, ":")
@@ -125,8 +110,8 @@ func checkName(at yamldoc.Node, name string) {
 		at.Reportf("%q has no kind; use group:%s, user:…, role:…, oncall:…, requester or anyone", name, name)
 		return
 	}
-	if !slices.Contains(principalKinds, sort) {
-		at.Reportf("%q has an unknown kind%s", name, yamldoc.Suggest(sort, principalKinds))
+	if !slices.Contains(requirement.PrincipalKinds, sort) {
+		at.Reportf("%q has an unknown kind%s", name, yamldoc.Suggest(sort, requirement.PrincipalKinds))
 	}
 }
 
@@ -152,7 +137,7 @@ func (r *loader) checkMembers(at yamldoc.Node, group Group) {
 // members returns the people of names. open reports that some are known only at evaluation.
 func members(directory Directory, names []string, unknown func(name string)) (people []string, open bool) {
 	for _, name := range names {
-		if name == requester || name == anyone || strings.Contains(name, "${") {
+		if name == requirement.Requester || name == requirement.Anyone || strings.Contains(name, "${") {
 			open = true
 			continue
 		}
@@ -162,7 +147,7 @@ func members(directory Directory, names []string, unknown func(name string)) (pe
 			open = true // already reported; do not also report an empty group
 		}
 		open = open || known && strings.HasPrefix(name, onCall) && len(more) == 0 // it changes
-		people = union(people, more)
+		people = sets.Union(people, more)
 	}
 	return people, open
 }
@@ -176,10 +161,12 @@ func (r *loader) checkComplete(at yamldoc.Node, req *Requirement) {
 		at.Reportf("deadline is missing, here and in defaults.ask: set it, for example deadline: 24h")
 	}
 	for _, group := range req.Groups {
-		if !slices.Equal(group.From, []string{requester}) {
+		if !slices.Equal(group.From, []string{requirement.Requester}) {
 			continue
 		}
-		if i := slices.IndexFunc(req.Exclude, func(duty string) bool { return duty == requester || duty == author }); i >= 0 {
+		if i := slices.IndexFunc(req.Exclude, func(duty requirement.Duty) bool {
+			return duty == requirement.DutyRequester || duty == requirement.DutyAuthor
+		}); i >= 0 {
 			at.Reportf("the requester is an approver, but separation_of_duties excludes %s", req.Exclude[i])
 		}
 		if group.Count > 1 && len(group.Widen) == 0 {
@@ -205,7 +192,7 @@ func cannotReject(directory Directory, req *Requirement) string {
 		if open {
 			return ""
 		}
-		asked = union(asked, who)
+		asked = sets.Union(asked, who)
 	}
 	if len(asked) == 0 || len(asked) >= req.DenyCount { // empty groups are already reported
 		return ""
@@ -261,14 +248,14 @@ func maxAssignment(places [][]string) (n int) {
 	return n
 }
 
-// expand returns the requirement with placeholders expanded.
-func (r *Requirement) expand(in *Input) *Requirement {
-	c := r.clone()
+// expand returns a requirement with placeholders expanded.
+func expand(req *Requirement, in *Input) *Requirement {
+	c := req.Clone()
 	for i, group := range c.Groups {
 		c.Groups[i].From = expandNames(group.From, in)
-		c.Groups[i].Widen = subtract(expandNames(group.Widen, in), c.Groups[i].From)
+		c.Groups[i].Widen = sets.Subtract(expandNames(group.Widen, in), c.Groups[i].From)
 	}
-	c.OnTimeout = c.OnTimeout.onTimeoutFor(in.kind())
+	c.OnTimeout = onTimeoutFor(in.kind(), c.OnTimeout)
 	for i := range c.VisibleTo {
 		c.VisibleTo[i] = expandNames(c.VisibleTo[i], in)
 	}

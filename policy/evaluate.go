@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Decide evaluates all rules for the input: deny wins over ask, ask over allow, and allow over the
@@ -236,15 +239,15 @@ func (j *evaluation) charge(counter counterTemplate, amount int64) {
 	}
 }
 
-// completed returns the requirement of the default. If it names no people, one person is asked. A
-// nil requirement is nil.
-func (r *Requirement) completed(in *Input) *Requirement {
-	if r == nil {
+// defaultRequirement returns the requirement of the default. If it names no people, one person is
+// asked. A nil requirement is nil.
+func defaultRequirement(req *Requirement, in *Input) *Requirement {
+	if req == nil {
 		return nil
 	}
-	need := r.expand(in)
+	need := expand(req, in)
 	if len(need.Groups) == 0 {
-		need.Groups = []Group{{From: []string{anyone}, Count: 1}}
+		need.Groups = []Group{{From: []string{requirement.Anyone}, Count: 1}}
 	}
 	return need
 }
@@ -277,19 +280,14 @@ func (j *evaluation) reasons(decided []int, verdict Verdict) (rules []string, re
 		return []string{DefaultRule}, fmt.Sprintf("no rule matches, and the default is %s", verdict)
 	}
 	var reasons []string
-	said := make(map[string]bool)
 	for _, i := range decided {
 		rules = append(rules, j.rules[i].ID)
-		say := j.rules[i].Reason
-		if say == "" {
-			say = "rule " + j.rules[i].ID
-		}
+		reason := cmp.Or(j.rules[i].Reason, "rule "+j.rules[i].ID)
 		if t := j.traces[i]; t.Outcome == RuleFailed {
-			say += " (evaluation failed: " + t.Error + ")"
+			reason += " (evaluation failed: " + t.Error + ")"
 		}
-		if !said[say] {
-			said[say] = true
-			reasons = append(reasons, say)
+		if !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
 		}
 	}
 	return rules, strings.Join(reasons, "; ")
@@ -297,17 +295,12 @@ func (j *evaluation) reasons(decided []int, verdict Verdict) (rules []string, re
 
 func (j *evaluation) requirement(decided []int, fallback *Requirement) *Requirement {
 	if decided == nil {
-		return fallback.completed(j.in)
+		return defaultRequirement(fallback, j.in)
 	}
-	var need *Requirement
-	people := 0
-	for _, i := range decided {
-		ask := j.rules[i].Ask.expand(j.in)
-		if slices.ContainsFunc(ask.Groups, Group.isAnyone) {
-			people = max(people, totalCount(ask.Groups))
-		}
-		need = merge(need, ask)
+	asks := make([]Requirement, len(decided))
+	for i, rule := range decided {
+		asks[i] = *expand(j.rules[rule].Ask, j.in)
 	}
-	need.reduceAnyone(people)
-	return need
+	need := asks[0].Merge(asks[1:]...)
+	return &need
 }

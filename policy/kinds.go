@@ -6,6 +6,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/policy/yamldoc"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/sets"
 )
 
 var (
@@ -48,21 +50,21 @@ func (r *loader) checkKinds(d *document, node yamldoc.Node, one *rule) {
 			node.Reportf("then: deny is not possible for req.kind %q: the effect may have happened, and a person must find out. Use ask", kind)
 		}
 	}
-	inherited := d.defaultAsk != nil && d.defaultAsk.OnTimeout == DefaultAnswer
-	if one.Ask == nil || one.Ask.OnTimeout != DefaultAnswer || inherited {
+	inherited := d.defaultAsk != nil && d.defaultAsk.OnTimeout == requirement.DefaultOnTimeout
+	if one.Ask == nil || one.Ask.OnTimeout != requirement.DefaultOnTimeout || inherited {
 		return
 	}
-	if no := intersect(one.info.kinds, noDefaultKinds); len(no) > 0 {
+	if no := sets.Intersect(one.info.kinds, noDefaultKinds); len(no) > 0 {
 		node.Reportf("on_timeout: default is not possible for req.kind %q: waiting never approves anything. Use expire, escalate or reject", no[0])
 	}
 }
 
 // onTimeoutFor returns what happens at the deadline of a request of this kind.
-func (o OnTimeout) onTimeoutFor(kind string) OnTimeout {
-	if o == DefaultAnswer && slices.Contains(noDefaultKinds, kind) {
-		return Expire
+func onTimeoutFor(kind string, want requirement.OnTimeout) requirement.OnTimeout {
+	if want == requirement.DefaultOnTimeout && slices.Contains(noDefaultKinds, kind) {
+		return requirement.ExpireOnTimeout
 	}
-	return o
+	return want
 }
 
 // fallback returns the default verdict for a kind of request. The default allows actions only.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/policy"
 )
 
@@ -64,15 +65,15 @@ func TestDecide_VerdictsByKind(t *testing.T) {
 	set := load(t, kindRules)
 	for kind, want := range map[string]struct {
 		open, closed string
-		onTimeout    policy.OnTimeout
+		onTimeout    requirement.OnTimeout
 	}{
-		"":                {"allow free", "deny never", policy.Expire},
-		"approval-gate":   {"ask default", "deny never", policy.Expire},
-		"hold":            {"ask default", "deny never", policy.Expire},
-		"effect-in-doubt": {"ask default", "ask default", policy.Expire},
-		"tool-response":   {"ask default", "deny never", policy.DefaultAnswer},
-		"limit-reached":   {"ask default", "deny never", policy.DefaultAnswer},
-		"which-color":     {"ask default", "deny never", policy.DefaultAnswer},
+		"":                {"allow free", "deny never", requirement.ExpireOnTimeout},
+		"approval-gate":   {"ask default", "deny never", requirement.ExpireOnTimeout},
+		"hold":            {"ask default", "deny never", requirement.ExpireOnTimeout},
+		"effect-in-doubt": {"ask default", "ask default", requirement.ExpireOnTimeout},
+		"tool-response":   {"ask default", "deny never", requirement.DefaultOnTimeout},
+		"limit-reached":   {"ask default", "deny never", requirement.DefaultOnTimeout},
+		"which-color":     {"ask default", "deny never", requirement.DefaultOnTimeout},
 	} {
 		for graph, want := range map[string]string{"open": want.open, "closed": want.closed, "asked": "ask people"} {
 			d := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Kind, in.Graph = kind, graph }))
@@ -87,7 +88,7 @@ func TestDecide_VerdictsByKind(t *testing.T) {
 	}
 	// the default requirement names no people: one person
 	d := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Kind = "which-color" }))
-	if r := d.Requirement; r.MinAuth != policy.AuthSSO || len(r.Groups) != 1 || r.Groups[0].String() != "1 of anyone" {
+	if r := d.Requirement; r.MinAuth != requirement.AuthSSO || len(r.Groups) != 1 || r.Groups[0].String() != "1 of anyone" {
 		t.Errorf("%+v", r)
 	}
 	if want := "no rule matches, and the default allow does not apply to which-color"; d.Reason != want {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/internal/policy/yamldoc"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/sets"
 )
 
 // LintContext is what Lint compares the rules with. Fields that are not set are not checked.
@@ -168,12 +170,12 @@ func findInSchema(schema json.RawMessage, path string) (known []string, missing 
 
 // checkBareAllow finds rules that allow a tool with effects for any arguments.
 func (l *linter) checkBareAllow(one *rule) {
-	if one.Then != Allow || one.info.usesArgs || len(intersect(one.info.requestFields, ratingFields)) > 0 || slices.Contains(one.info.conjuncts, "false") {
+	if one.Then != Allow || one.info.usesArgs || len(sets.Intersect(one.info.requestFields, ratingFields)) > 0 || slices.Contains(one.info.conjuncts, "false") {
 		return
 	}
 	tools := one.info.tools
 	if tools == nil {
-		tools = union(slices.Sorted(maps.Keys(l.context.Tools)), l.set.toolNames())
+		tools = sets.Union(slices.Sorted(maps.Keys(l.context.Tools)), l.set.toolNames())
 	}
 	var open []string
 	for _, tool := range tools {
@@ -195,7 +197,7 @@ func (l *linter) checkAudience(id string, line int, need *Requirement) {
 		}
 		for _, group := range need.Groups {
 			people, open := members(l.context.Directory, group.From, func(string) {})
-			if !open && len(people) > 0 && len(intersect(people, viewers)) == 0 {
+			if !open && len(people) > 0 && len(sets.Intersect(people, viewers)) == 0 {
 				l.warn(id, line, "no one in %s can see the request: visible_to is %s", strings.Join(group.From, " or "), strings.Join(audience, " or "))
 			}
 		}
@@ -227,7 +229,7 @@ func (l *linter) checkPeople(id string, line int, need *Requirement) {
 			l.warn(id, line, "%s has no members: no one can approve", names)
 		case len(people) < group.Count:
 			l.warn(id, line, "%d people are required, but only %d are in %s", group.Count, len(people), names)
-		case len(l.context.Requesters) > 0 && len(subtract(people, l.context.Requesters)) == 0:
+		case len(l.context.Requesters) > 0 && len(sets.Subtract(people, l.context.Requesters)) == 0:
 			l.warn(id, line, "everyone in %s is also a requester%s", names, separationNote(need, group, people))
 		}
 	}
@@ -273,7 +275,7 @@ func matchesAny(names []string, who string) bool {
 // separationNote explains the consequence if all approvers are requesters.
 func separationNote(need *Requirement, group Group, people []string) string {
 	switch {
-	case !slices.Contains(need.Exclude, requester):
+	case !slices.Contains(need.Exclude, requirement.DutyRequester):
 		return ", and may approve their own requests: add separation_of_duties: [requester]"
 	case len(people) <= group.Count:
 		return ": too few people are left to approve their own requests"

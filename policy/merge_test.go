@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/policy"
 )
 
@@ -35,11 +36,11 @@ func TestMerge_TakesStrictestParts(t *testing.T) {
 		"shorter deadline":          {base, `groups: [{from: ["group:x"]}], deadline: 1h`, func(r *policy.Requirement) { r.Deadline = policy.Duration(time.Hour) }},
 		"expire before escalate":    {base + `, on_timeout: escalate`, base + `, on_timeout: expire`, func(*policy.Requirement) {}},
 		"expire, the other way":     {base, base + `, on_timeout: escalate`, func(*policy.Requirement) {}},
-		"both escalate":             {base + `, on_timeout: escalate`, base + `, on_timeout: escalate`, func(r *policy.Requirement) { r.OnTimeout = policy.Escalate }},
-		"higher min_auth":           {base + `, min_auth: slack_linked`, base + `, min_auth: sso_mfa`, func(r *policy.Requirement) { r.MinAuth = policy.AuthSSOMFA }},
-		"higher, the other way":     {base + `, min_auth: hardware`, base + `, min_auth: token`, func(r *policy.Requirement) { r.MinAuth = policy.AuthHardware }},
-		"one min_auth":              {base, base + `, min_auth: sso`, func(r *policy.Requirement) { r.MinAuth = policy.AuthSSO }},
-		"all who are excluded":      {base + `, separation_of_duties: [requester]`, base + `, separation_of_duties: [author, requester]`, func(r *policy.Requirement) { r.Exclude = []string{"requester", "author"} }},
+		"both escalate":             {base + `, on_timeout: escalate`, base + `, on_timeout: escalate`, func(r *policy.Requirement) { r.OnTimeout = requirement.EscalateOnTimeout }},
+		"higher min_auth":           {base + `, min_auth: slack_linked`, base + `, min_auth: sso_mfa`, func(r *policy.Requirement) { r.MinAuth = requirement.AuthMFA }},
+		"higher, the other way":     {base + `, min_auth: hardware`, base + `, min_auth: token`, func(r *policy.Requirement) { r.MinAuth = requirement.AuthHardware }},
+		"one min_auth":              {base, base + `, min_auth: sso`, func(r *policy.Requirement) { r.MinAuth = requirement.AuthSSO }},
+		"all who are excluded":      {base + `, separation_of_duties: [requester]`, base + `, separation_of_duties: [author, requester]`, func(r *policy.Requirement) { r.Exclude = []requirement.Duty{"requester", "author"} }},
 		"editable in both":          {base + `, editable: [/a, /b]`, base + `, editable: [/b, /c]`, func(r *policy.Requirement) { r.Editable = []string{"/b"} }},
 		"editable below":            {base + `, editable: [/a]`, base + `, editable: [/a/b, /ab]`, func(r *policy.Requirement) { r.Editable = []string{"/a/b"} }},
 		"all is editable":           {base + `, editable: [""]`, base + `, editable: [/a]`, func(r *policy.Requirement) { r.Editable = []string{"/a"} }},
@@ -55,13 +56,13 @@ func TestMerge_TakesStrictestParts(t *testing.T) {
 			func(r *policy.Requirement) { r.Groups[0].Widen = []string{"group:n"} },
 		},
 		"one does not widen":         {`groups: [{from: ["group:x"], widen: ["group:m"]}], deadline: 24h`, base, func(*policy.Requirement) {}},
-		"verbs in both":              {base + `, verbs: [approve, reject, claim, ask]`, base + `, verbs: [reject, approve, ask, escape]`, func(r *policy.Requirement) { r.Verbs = []string{"approve", "reject", "ask"} }},
-		"verbs in one":               {base, base + `, verbs: [reject, approve]`, func(r *policy.Requirement) { r.Verbs = []string{"approve", "reject"} }},
-		"reject before expire":       {base + `, on_timeout: reject`, base, func(r *policy.Requirement) { r.OnTimeout = policy.RejectOnTimeout }},
-		"reject before default":      {base + `, on_timeout: default`, base + `, on_timeout: reject`, func(r *policy.Requirement) { r.OnTimeout = policy.RejectOnTimeout }},
+		"verbs in both":              {base + `, verbs: [approve, reject, claim, ask]`, base + `, verbs: [reject, approve, ask, escape]`, func(r *policy.Requirement) { r.Verbs = []requirement.Verb{"approve", "reject", "ask"} }},
+		"verbs in one":               {base, base + `, verbs: [reject, approve]`, func(r *policy.Requirement) { r.Verbs = []requirement.Verb{"approve", "reject"} }},
+		"reject before expire":       {base + `, on_timeout: reject`, base, func(r *policy.Requirement) { r.OnTimeout = requirement.RejectOnTimeout }},
+		"reject before default":      {base + `, on_timeout: default`, base + `, on_timeout: reject`, func(r *policy.Requirement) { r.OnTimeout = requirement.RejectOnTimeout }},
 		"one escalation returns":     {base + `, on_escalate: return`, base, func(*policy.Requirement) {}},
-		"one returns, the other way": {base + `, on_escalate: next_step`, base + `, on_escalate: return`, func(r *policy.Requirement) { r.OnEscalate = policy.NextStep }},
-		"both escalations return":    {base + `, on_escalate: return`, base + `, on_escalate: return`, func(r *policy.Requirement) { r.OnEscalate = policy.ReturnToRun }},
+		"one returns, the other way": {base + `, on_escalate: next_step`, base + `, on_escalate: return`, func(r *policy.Requirement) { r.OnEscalate = requirement.EscalateToNextStep }},
+		"both escalations return":    {base + `, on_escalate: return`, base + `, on_escalate: return`, func(r *policy.Requirement) { r.OnEscalate = requirement.EscalateReturns }},
 		"all reasons for edits":      {base + `, edit_reasons: [typo, scope]`, base + `, edit_reasons: [scope, risk]`, func(r *policy.Requirement) { r.EditReasons = []string{"typo", "scope", "risk"} }},
 		"reasons in one":             {base, base + `, edit_reasons: [typo]`, func(r *policy.Requirement) { r.EditReasons = []string{"typo"} }},
 		"all that is masked":         {base + `, sensitive: [/b]`, base + `, sensitive: [/a, /b]`, func(r *policy.Requirement) { r.Sensitive = []string{"/a", "/b"} }},
@@ -80,7 +81,7 @@ func TestMerge_TakesStrictestParts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := &policy.Requirement{Groups: []policy.Group{group(1, "group:x")}, OnTimeout: policy.Expire, Deadline: policy.Duration(24 * time.Hour), DenyCount: 1}
+			want := &policy.Requirement{Groups: []policy.Group{group(1, "group:x")}, OnTimeout: requirement.ExpireOnTimeout, Deadline: policy.Duration(24 * time.Hour), DenyCount: 1}
 			c.want(want)
 			got := merged(t, "{"+c.first+"}", "{"+c.second+"}")
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -88,7 +89,7 @@ func TestMerge_TakesStrictestParts(t *testing.T) {
 			}
 			for _, one := range []string{c.first, c.second} {
 				alone := merged(t, "{"+one+"}", "{"+one+"}")
-				if weaker := policy.RequirementWeakenings(alone, got); len(weaker) > 0 {
+				if weaker := requirement.Weakenings(alone, got); len(weaker) > 0 {
 					t.Errorf("weaker than {%s}: %v", one, weaker)
 				}
 			}
@@ -135,7 +136,7 @@ func TestWeakenings_FewerPeople(t *testing.T) {
 	need := func(groups ...policy.Group) *policy.Requirement { return &policy.Requirement{Groups: groups} }
 	dba, either, anyone := policy.Group{From: []string{"group:dba"}, Count: 1}, policy.Group{From: []string{"group:dba", "group:ops"}, Count: 1}, policy.Group{From: []string{"anyone"}, Count: 1}
 	for _, before := range []*policy.Requirement{need(dba, either), need(dba, anyone)} {
-		if got := policy.RequirementWeakenings(before, need(dba)); !slices.Equal(got, []string{"2 different people down to 1"}) {
+		if got := requirement.Weakenings(before, need(dba)); !slices.Equal(got, []string{"2 different people down to 1"}) {
 			t.Errorf("%v: %q", before.Groups, got)
 		}
 	}
@@ -148,7 +149,7 @@ func TestMerge_DefaultsFillMissingFields(t *testing.T) {
 		Groups: []policy.Group{
 			{From: []string{"group:db-oncall"}, Count: 1}, {From: []string{"group:owners:ops"}, Count: 1}, {From: []string{"group:finops"}, Count: 1},
 		},
-		Exclude: []string{"requester", "author"}, Deadline: policy.Duration(4 * time.Hour), OnTimeout: policy.Expire, MinAuth: policy.AuthSSO,
+		Exclude: []requirement.Duty{"requester", "author"}, Deadline: policy.Duration(4 * time.Hour), OnTimeout: requirement.ExpireOnTimeout, MinAuth: requirement.AuthSSO,
 		Editable: []string{"/limit"}, DenyCount: 1,
 	}
 	if diff := cmp.Diff(want, need); diff != "" {
@@ -187,8 +188,8 @@ func TestMerge_ExpandedNamesAreUnique(t *testing.T) {
 func TestWeakenings_ListsEveryDifference(t *testing.T) {
 	strict := func() *policy.Requirement {
 		return &policy.Requirement{
-			Groups: []policy.Group{{From: []string{"group:x"}, Count: 2, Widen: []string{"group:m"}}, {From: []string{"user:ann"}, Count: 1, Stage: 1}}, Verbs: []string{"approve", "reject", "ask"}, Exclude: []string{"requester"}, Deadline: policy.Duration(time.Hour), OnTimeout: policy.Expire,
-			MinAuth: policy.AuthSSO, Editable: []string{"/a"}, RememberMax: 0, Undo: policy.Duration(time.Minute), DenyCount: 1, EditReasons: []string{"typo"}, VisibleTo: [][]string{{"group:x", "requester"}}, Sensitive: []string{"/iban"},
+			Groups: []policy.Group{{From: []string{"group:x"}, Count: 2, Widen: []string{"group:m"}}, {From: []string{"user:ann"}, Count: 1, Stage: 1}}, Verbs: []requirement.Verb{"approve", "reject", "ask"}, Exclude: []requirement.Duty{"requester"}, Deadline: policy.Duration(time.Hour), OnTimeout: requirement.ExpireOnTimeout,
+			MinAuth: requirement.AuthSSO, Editable: []string{"/a"}, RememberMax: 0, Undo: policy.Duration(time.Minute), DenyCount: 1, EditReasons: []string{"typo"}, VisibleTo: [][]string{{"group:x", "requester"}}, Sensitive: []string{"/iban"},
 		}
 	}
 	for want, change := range map[string]func(*policy.Requirement){
@@ -197,8 +198,8 @@ func TestWeakenings_ListsEveryDifference(t *testing.T) {
 			r.Groups[0].Count = 3
 			r.Editable = []string{"/a/b"}
 			r.Groups[0].Widen = nil
-			r.Verbs = []string{"reject", "approve"}
-			r.OnTimeout = policy.RejectOnTimeout
+			r.Verbs = []requirement.Verb{"reject", "approve"}
+			r.OnTimeout = requirement.RejectOnTimeout
 			r.EditReasons = []string{"typo", "scope"}
 			r.VisibleTo = [][]string{{"group:x"}, {"group:y"}}
 			r.Sensitive = []string{""}
@@ -209,7 +210,7 @@ func TestWeakenings_ListsEveryDifference(t *testing.T) {
 		"deadline up from 1h to 2h":                           func(r *policy.Requirement) { r.Deadline *= 2 },
 		"count of group:x down from 2 to 1":                   func(r *policy.Requirement) { r.Groups[0].Count = 1 },
 		"2 of group:x, later also group:m no longer required": func(r *policy.Requirement) { r.Groups[0].From = []string{"group:x", "group:y"} },
-		"on_timeout changes from expire to escalate":          func(r *policy.Requirement) { r.OnTimeout = policy.Escalate },
+		"on_timeout changes from expire to escalate":          func(r *policy.Requirement) { r.OnTimeout = requirement.EscalateOnTimeout },
 		"min_auth down from sso to none":                      func(r *policy.Requirement) { r.MinAuth = "" },
 		"remember_max up from 0s to 1h":                       func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) },
 		"undo down from 1m to 30s":                            func(r *policy.Requirement) { r.Undo /= 2 },
@@ -218,13 +219,13 @@ func TestWeakenings_ListsEveryDifference(t *testing.T) {
 		"an edit needs no reason code any more":               func(r *policy.Requirement) { r.EditReasons = nil },
 		"visible to more than group:x or requester now":       func(r *policy.Requirement) { r.VisibleTo = nil },
 		`"/iban" is no longer masked`:                         func(r *policy.Requirement) { r.Sensitive = []string{"/iban/x"} },
-		"an escalation returns the request to the run":        func(r *policy.Requirement) { r.OnEscalate = policy.ReturnToRun },
+		"an escalation returns the request to the run":        func(r *policy.Requirement) { r.OnEscalate = requirement.EscalateReturns },
 		"user:ann waits for fewer stages":                     func(r *policy.Requirement) { r.Groups[1].Stage = 0 },
 		`"/ab" is editable now`:                               func(r *policy.Requirement) { r.Editable = []string{"/ab"} },
 	} {
 		after := strict()
 		change(after)
-		got := strings.Join(policy.RequirementWeakenings(strict(), after), "; ")
+		got := strings.Join(requirement.Weakenings(strict(), after), "; ")
 		if want == "" && got != "" || !strings.Contains(got, want) || strings.Contains(got, "; ") {
 			t.Errorf("got %q, want %q alone", got, want)
 		}

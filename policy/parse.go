@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/policy/yamldoc"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/sets"
 )
 
 // document is a rule file before its expressions are compiled.
@@ -201,9 +203,9 @@ func (r *loader) parseLimit(node yamldoc.Node, one *rule) (amount yamldoc.Node) 
 
 // parseAsk parses a requirement. Missing fields are taken from base, which may be nil.
 func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
-	req := &Requirement{OnTimeout: Expire, DenyCount: 1}
+	req := &Requirement{OnTimeout: requirement.ExpireOnTimeout, DenyCount: 1}
 	if base != nil {
-		req = base.clone()
+		req = base.Clone()
 	}
 	fields := node.Map("groups", "separation_of_duties", "deadline", "on_timeout", "on_escalate", "route", "min_auth", "editable", "edit_reasons", "visible_to", "sensitive", "remember_max", "undo", "deny_count", "verbs")
 	has := func(name string) bool { return !fields[name].Missing() }
@@ -211,7 +213,7 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 		req.Groups = r.parseGroups(fields["groups"])
 	}
 	if has("separation_of_duties") {
-		req.Exclude = parseChoices(fields["separation_of_duties"], "requester", "author", "last_editor", "prior_approver")
+		req.Exclude = parseChoices(fields["separation_of_duties"], requirement.Duties)
 	}
 	if has("deadline") {
 		req.Deadline = Duration(fields["deadline"].Duration())
@@ -220,13 +222,13 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 		req.OnTimeout = parseOnTimeout(fields["on_timeout"])
 	}
 	if has("on_escalate") {
-		req.OnEscalate = OnEscalate(fields["on_escalate"].Choice(string(NextStep), string(ReturnToRun)))
+		req.OnEscalate = parseChoice(fields["on_escalate"], requirement.EscalateToNextStep, requirement.EscalateReturns)
 	}
 	if has("route") {
 		req.Routes = []string{r.route(fields["route"])}
 	}
 	if has("min_auth") {
-		req.MinAuth = Auth(fields["min_auth"].Choice(auths...))
+		req.MinAuth = parseChoice(fields["min_auth"], requirement.AuthLevels[1:]...)
 	}
 	if has("editable") {
 		req.Editable = parsePointers(fields["editable"])
@@ -245,14 +247,14 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	}
 	if has("undo") {
 		req.Undo = Duration(fields["undo"].Duration())
-		if req.Undo > maxUndo {
-			fields["undo"].Reportf("undo %s is more than %s", req.Undo, maxUndo)
+		if req.Undo > requirement.MaxUndo {
+			fields["undo"].Reportf("undo %s is more than %s", req.Undo, requirement.MaxUndo)
 		}
 	}
 	if has("deny_count") {
 		req.DenyCount = int(fields["deny_count"].Int(1))
-		if req.DenyCount > maxCount {
-			fields["deny_count"].Reportf("deny_count %d is more than %d", req.DenyCount, maxCount)
+		if req.DenyCount > requirement.MaxCount {
+			fields["deny_count"].Reportf("deny_count %d is more than %d", req.DenyCount, requirement.MaxCount)
 		}
 	}
 	if has("verbs") {
@@ -261,37 +263,45 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	return req
 }
 
-func parseChoices(node yamldoc.Node, known ...string) []string {
-	var chosen []string
-	for _, item := range node.List() {
-		chosen = append(chosen, item.Choice(known...))
+func parseChoice[T ~string](node yamldoc.Node, choices ...T) T {
+	names := make([]string, len(choices))
+	for i, choice := range choices {
+		names[i] = string(choice)
 	}
-	return union(nil, chosen)
+	return T(node.Choice(names...))
+}
+
+func parseChoices[T ~string](node yamldoc.Node, choices []T) []T {
+	var chosen []T
+	for _, item := range node.List() {
+		chosen = append(chosen, parseChoice(item, choices...))
+	}
+	return sets.Union(nil, chosen)
 }
 
 // parseVerbs parses the allowed verbs. Approve and reject are required, so that merged rules keep
 // both.
-func parseVerbs(node yamldoc.Node) []string {
-	chosen := parseChoices(node, verbs...)
-	for _, verb := range []string{verbApprove, verbReject} {
+func parseVerbs(node yamldoc.Node) []requirement.Verb {
+	chosen := parseChoices(node, requirement.ActionVerbs)
+	for _, verb := range []requirement.Verb{requirement.VerbApprove, requirement.VerbReject} {
 		if !slices.Contains(chosen, verb) {
 			node.Reportf("verbs must include %s: approvers must be able to approve and to reject", verb)
 		}
 	}
-	return chosen
+	return sets.Intersect(requirement.ActionVerbs, chosen) // in one order, whatever the file says
 }
 
 // parseOnTimeout parses what happens at the deadline. Likely mistakes get their own message.
-func parseOnTimeout(node yamldoc.Node) OnTimeout {
+func parseOnTimeout(node yamldoc.Node) requirement.OnTimeout {
 	switch text := node.Text(); text {
 	case "approve", "allow":
 		node.Reportf("on_timeout: %s is not possible: waiting never approves anything. To approve in advance, create a grant", text)
 	case "deny":
 		node.Reportf("on_timeout: deny is not possible: deny is a verdict of rules. Use on_timeout: reject")
 	default:
-		return OnTimeout(node.Choice(string(Expire), string(Escalate), string(RejectOnTimeout), string(DefaultAnswer)))
+		return parseChoice(node, requirement.ExpireOnTimeout, requirement.EscalateOnTimeout, requirement.RejectOnTimeout, requirement.DefaultOnTimeout)
 	}
-	return Expire
+	return requirement.ExpireOnTimeout
 }
 
 // parseCodes parses the reason codes of edits.
@@ -308,14 +318,14 @@ func parseCodes(node yamldoc.Node) []string {
 	if len(codes) > maxCodes {
 		node.Reportf("%d codes are more than %d", len(codes), maxCodes)
 	}
-	return union(nil, codes)
+	return sets.Union(nil, codes)
 }
 
 // parseAudience parses who may see a request.
 func (r *loader) parseAudience(node yamldoc.Node) [][]string {
 	names := parseNames(node)
 	for _, name := range names {
-		if name == anyone || strings.HasPrefix(name, "oncall:") {
+		if name == requirement.Anyone || strings.HasPrefix(name, "oncall:") {
 			node.Reportf("visible_to must not contain %s: use group:…, user:…, role:… or requester", name)
 		}
 	}

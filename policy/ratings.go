@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/cel"
 
 	"github.com/fermata-go/fermata/internal/policy/yamldoc"
+	"github.com/fermata-go/fermata/internal/sets"
 )
 
 // The fields of req that a file can set for a tool, under tools.
@@ -135,7 +136,7 @@ func ratingFor(ratings map[string]*compiledRating, tool string) *compiledRating 
 // checkKnownFields checks that an expression uses no field that is always unknown: not set by the
 // caller, and not rated for any tool of the rule.
 func (r *loader) checkKnownFields(d *document, node yamldoc.Node, what string, looked, rule exprInfo) {
-	for _, field := range intersect(r.unknownFields, looked.requestFields) {
+	for _, field := range sets.Intersect(r.unknownFields, looked.requestFields) {
 		known := rule.tools == nil && slices.ContainsFunc(slices.Collect(maps.Values(d.ratings)), func(w *compiledRating) bool { return w.declares(field) })
 		for _, tool := range rule.tools {
 			rating := ratingFor(d.ratings, tool)

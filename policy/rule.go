@@ -54,7 +54,7 @@ func (r *rule) queryTemplates() iter.Seq[queryTemplate] {
 
 func (r Rule) clone() Rule {
 	if r.Ask != nil {
-		r.Ask = r.Ask.clone()
+		r.Ask = r.Ask.Clone()
 	}
 	if r.Limit != nil {
 		limit := *r.Limit

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/sets"
 )
 
 // Options are optional inputs of [Load]. The zero value works.
@@ -59,7 +61,7 @@ func Load(file string, src []byte, options Options) (*Set, error) {
 			s.general = append(s.general, i)
 			continue
 		}
-		for _, tool := range union(nil, one.info.tools) {
+		for _, tool := range sets.Union(nil, one.info.tools) {
 			s.byTool[tool] = append(s.byTool[tool], i)
 		}
 		s.addSharedCounters(one)
@@ -104,7 +106,7 @@ func (s *Set) Default() (Verdict, *Requirement) {
 	if s.defaultVerdict != Ask {
 		return s.defaultVerdict, nil
 	}
-	return s.defaultVerdict, s.defaultAsk.clone()
+	return s.defaultVerdict, s.defaultAsk.Clone()
 }
 
 // Rules returns the rules in file order.
@@ -118,7 +120,7 @@ func (s *Set) Rules() []Rule {
 
 // toolNames returns the tools that the file rates.
 func (s *Set) toolNames() []string {
-	return subtract(slices.Sorted(maps.Keys(s.ratings)), []string{anyTool})
+	return sets.Subtract(slices.Sorted(maps.Keys(s.ratings)), []string{anyTool})
 }
 
 // candidates returns the rules that can match for a tool, in file order.

@@ -1,11 +1,6 @@
 package policy
 
-import (
-	"time"
-
-	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/policy/yamldoc"
-)
+import "github.com/fermata-go/fermata"
 
 // Verdict is the verdict of a rule, or of all rules together, on an action.
 type Verdict string
@@ -40,33 +35,4 @@ func (v Verdict) toRoot() fermata.Verdict {
 		return fermata.AskPerson
 	}
 	return fermata.Deny
-}
-
-// Duration is a duration in YAML and JSON: 90m, 24h, 30d.
-type Duration time.Duration
-
-// String omits zero units and uses days from two days on: 24h, not 24h0m0s, and 2d.
-func (d Duration) String() string {
-	const day = Duration(24 * time.Hour)
-	if d > day && d%day == 0 {
-		return itoa(int64(d/day)) + "d"
-	}
-	text := time.Duration(d).String()
-	if n := len(text); n > 2 && text[n-2:] == "0s" && text[n-3] == 'm' {
-		text = text[:n-2]
-	}
-	if n := len(text); n > 2 && text[n-2:] == "0m" && text[n-3] == 'h' {
-		text = text[:n-2]
-	}
-	return text
-}
-
-// MarshalText returns the same text as String.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
-
-// UnmarshalText parses the text of MarshalText.
-func (d *Duration) UnmarshalText(text []byte) error {
-	span, err := yamldoc.ParseDuration(string(text))
-	*d = Duration(span)
-	return err
 }

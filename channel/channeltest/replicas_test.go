@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store/postgres"
@@ -103,7 +104,7 @@ func openReplicas(t *testing.T, open func() store.Store, route []desk.Step, thro
 		e, err := executor.New(executor.Config{
 			Store: open(), Sealer: sealer, Providers: []provider.Provider{p}, Poll: 5 * time.Millisecond, Wait: time.Minute, Log: slog.New(slog.DiscardHandler),
 			Desk: executor.DeskConfig{Channels: through, BaseURL: "https://fermata.example", Environment: "prod", Routes: map[string]desk.Route{
-				"default": {Name: "default", DeadlineFrom: desk.DeadlineFromCreated, Steps: append(route, desk.Step{At: desk.Duration(time.Hour), Expire: "stale"})},
+				"default": {Name: "default", DeadlineFrom: desk.DeadlineFromCreated, Steps: append(route, desk.Step{At: timespan.Duration(time.Hour), Expire: "stale"})},
 			}},
 		})
 		must(err)
@@ -209,7 +210,7 @@ func TestReplicas_RouteMovesOnWhenAChannelFails(t *testing.T) {
 				down, page := openTeams(t), openPagerDuty(t)
 				down.Fail(channeltest.Failure{Kind: kind})
 				r := openReplicas(t, open, []desk.Step{
-					{Notify: []string{targetOf(down)}}, {At: desk.Duration(50 * time.Millisecond), Page: []string{targetOf(page)}},
+					{Notify: []string{targetOf(down)}}, {At: timespan.Duration(50 * time.Millisecond), Page: []string{targetOf(page)}},
 				}, down.Channel, page.Channel)
 				id := r.ask(t, "refund-1")
 				until(t, "the pager is called", func() bool { return len(page.Copies()) == 1 })

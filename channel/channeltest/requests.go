@@ -8,6 +8,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // The texts of the requests of the suite.
@@ -35,11 +36,11 @@ func newAsk(t testing.TB, id string, note json.RawMessage, said string) ask {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC().Truncate(time.Second)
-	requirement := desk.OnePerson()
-	requirement.Groups = []desk.Group{{From: []string{"group:finops"}, Count: 2}}
-	requirement.Sensitive = []string{"/iban"}
+	need := requirement.OnePerson()
+	need.Groups = []requirement.Group{{From: []string{"group:finops"}, Count: 2}}
+	need.Sensitive = []string{"/iban"}
 	change, err := desk.New(desk.RequestSpec{
-		ID: id, Requirement: requirement, Args: args,
+		ID: id, Requirement: need, Args: args,
 		Subject: desk.Subject{Kind: fermata.Approval.Name(), ShownDigest: "shown-" + id, Action: action, ActionDigest: "d", Requester: "support-bot", Rules: []string{"refunds"}},
 	}, env(now))
 	if err != nil {

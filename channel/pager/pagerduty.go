@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/channel/internal/post"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/outbound"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // PagerDutyURL is the Events API v2 of PagerDuty.
@@ -172,7 +173,7 @@ func summary(m channel.Message) string {
 		text = append(text, []rune(" in "+c.Environment)...)
 	}
 	if waited := c.Waiting(); waited >= time.Minute {
-		text = append(text, []rune(", waiting for "+desk.Duration(waited.Truncate(time.Minute)).String())...)
+		text = append(text, []rune(", waiting for "+timespan.Duration(waited.Truncate(time.Minute)).String())...)
 	}
 	if len(text) > maxSummary {
 		text = append(text[:maxSummary-1], '…')

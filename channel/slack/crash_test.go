@@ -30,11 +30,13 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/slackfake"
 	port "github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -110,7 +112,7 @@ func (c replicaConfig) executor(channels ...channel.Channel) (*sqlite.Store, *ex
 	routes, rules := make(map[string]desk.Route), "default: allow\nrules:\n"
 	for i, id := range c.Channels {
 		name := fmt.Sprint("r", i)
-		routes[name] = desk.Route{Name: name, Steps: []desk.Step{{Notify: []string{"slack:" + id}}, {At: desk.Duration(12 * time.Hour), Expire: "stale"}}}
+		routes[name] = desk.Route{Name: name, Steps: []desk.Step{{Notify: []string{"slack:" + id}}, {At: timespan.Duration(12 * time.Hour), Expire: "stale"}}}
 		rules += fmt.Sprintf("- {id: %s, when: 'req.tool == \"refund\" && args.desk == %q', then: ask, ask: {groups: [{from: [\"group:finops\"]}], deadline: 12h, route: %s}}\n", name, name, name)
 	}
 	loaded, err := policy.Load("policy.yaml", []byte(rules), policy.Options{})
@@ -214,7 +216,7 @@ func (o *killedOffice) prepare() {
 	ctx := o.Context()
 	token, err := e.NewLinkToken(ctx, channel.Sender{Account: account, Channel: slack.Kind, ID: o.Team() + "/" + o.alice, Name: "alice"})
 	if err == nil {
-		_, err = e.UseLinkToken(ctx, account, token, desk.From{Actor: desk.PersonActor("ann", desk.AuthSSO)}, []string{string(authn.RoleApprover)})
+		_, err = e.UseLinkToken(ctx, account, token, desk.From{Actor: desk.PersonActor("ann", requirement.AuthSSO)}, []string{string(authn.RoleApprover)})
 	}
 	var kept port.Credential
 	if err == nil {

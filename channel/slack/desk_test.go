@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
@@ -234,9 +235,9 @@ func (o *office) card(id string) channel.Card {
 	r := o.request(id)
 	c := channel.Card{
 		Request: id, Revision: r.Activity.Revision, Digest: r.Shown, Kind: r.Kind, Title: r.Kind, State: desk.StateOpen, At: time.Now(),
-		MinAuth: desk.Auth(r.Activity.MinAuth), Link: o.RequestURL(id),
+		MinAuth: requirement.Auth(r.Activity.MinAuth), Link: o.RequestURL(id),
 	}
-	c.Actions = []desk.Verb{desk.VerbApprove, desk.VerbReject, desk.VerbEdit, desk.VerbRespond, desk.VerbAskClarification, desk.VerbEscalate}
+	c.Actions = []requirement.Verb{requirement.VerbApprove, requirement.VerbReject, requirement.VerbEdit, requirement.VerbRespond, requirement.VerbAskClarification, requirement.VerbEscalate}
 	return c
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/forged"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
@@ -51,7 +52,7 @@ func forgedCard(t *testing.T, value json.RawMessage, said string) channel.Card {
 	}
 	now := time.Now()
 	change, err := desk.New(desk.RequestSpec{
-		ID: "int_1", Requirement: desk.OnePerson(), Args: json.RawMessage(`{"amount":1}`),
+		ID: "int_1", Requirement: requirement.OnePerson(), Args: json.RawMessage(`{"amount":1}`),
 		Subject: desk.Subject{Kind: fermata.Approval.Name(), ShownDigest: "shown", Action: "refund", ActionDigest: "d", Requester: "bot"},
 	}, desk.Env{Now: now})
 	if err != nil {

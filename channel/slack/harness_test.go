@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/slack"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
@@ -70,7 +71,7 @@ func card(id string) channel.Card {
 		Request: id, Revision: 3, Digest: "digest-" + id, Kind: "approval", Action: "refund", Title: "refund: amount 120.00", Sentence: "bot wants to run refund: amount 120.00",
 		Facts: []channel.Fact{{Label: "amount", Value: "120.00"}, {Label: "order", Value: "17"}}, Environment: "prod", Rules: []string{"refunds"},
 		Deciders: []string{"2 × finops"}, Progress: "1 of 2", Deadline: now.Add(90 * time.Minute), At: now, State: desk.StateOpen,
-		Actions: []desk.Verb{desk.VerbApprove, desk.VerbReject, desk.VerbEdit, desk.VerbEscalate, desk.VerbAskClarification}, Link: "https://fermata.example/requests/" + id,
+		Actions: []requirement.Verb{requirement.VerbApprove, requirement.VerbReject, requirement.VerbEdit, requirement.VerbEscalate, requirement.VerbAskClarification}, Link: "https://fermata.example/requests/" + id,
 	}
 }
 

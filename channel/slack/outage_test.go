@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/slackfake"
 	port "github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -73,7 +74,7 @@ func TestOutage_OneHourPagesAndEveryCopyIsReplacedAfterwards(t *testing.T) {
 	o := openOfficeAt(t, clock, func(c *slack.Config) { c.Now = clock.now }, func(o *office, c *executor.DeskConfig) {
 		c.Channels = []channel.Channel{current{o}, p}
 		c.Routes = map[string]desk.Route{"default": {Name: "default", DeadlineFrom: desk.DeadlineFromCreated, Steps: []desk.Step{
-			{Notify: []string{"slack:" + o.ops}}, {At: desk.Duration(30 * time.Minute), Page: []string{"pager:oncall"}}, {At: desk.Duration(50 * time.Minute), Expire: "stale"},
+			{Notify: []string{"slack:" + o.ops}}, {At: timespan.Duration(30 * time.Minute), Page: []string{"pager:oncall"}}, {At: timespan.Duration(50 * time.Minute), Expire: "stale"},
 		}}}
 	})
 	refund := func(order string) string {

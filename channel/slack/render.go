@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Limits of Slack, in characters, and of a message.
@@ -247,7 +247,7 @@ func outcome(c channel.Card) string {
 }
 
 // needsStepUp reports whether a vote needs a stronger authentication than a linked Slack account.
-func needsStepUp(c channel.Card) bool { return !desk.AuthLinked.AtLeast(c.MinAuth) }
+func needsStepUp(c channel.Card) bool { return !requirement.AuthLinked.AtLeast(c.MinAuth) }
 
 // addButtons adds at most five elements: what decides, the inbox, and a menu with the rest.
 func (r *rendered) addButtons(c channel.Card) {
@@ -256,24 +256,24 @@ func (r *rendered) addButtons(c channel.Card) {
 		value = "" // an id of this size cannot come back
 	}
 	var elements []slack.BlockElement
-	button := func(verb desk.Verb, act, label string, style slack.Style) {
+	button := func(verb requirement.Verb, act, label string, style slack.Style) {
 		if value != "" && c.Allows(verb) && !needsStepUp(c) {
 			b := slack.NewButtonBlockElement(act, value, plainText(label, maxButton))
 			elements = append(elements, b.WithStyle(style))
 		}
 	}
 	if r.complete {
-		button(desk.VerbApprove, actApprove, "Approve", slack.StylePrimary)
+		button(requirement.VerbApprove, actApprove, "Approve", slack.StylePrimary)
 		confirmRisk(elements, c)
 	}
-	button(desk.VerbReject, actDeny, "Deny…", slack.StyleDanger)
+	button(requirement.VerbReject, actDeny, "Deny…", slack.StyleDanger)
 	if r.complete {
-		button(desk.VerbEdit, actEdit, "Edit…", slack.StyleDefault)
-		button(desk.VerbRespond, actRespond, "Answer…", slack.StylePrimary)
+		button(requirement.VerbEdit, actEdit, "Edit…", slack.StyleDefault)
+		button(requirement.VerbRespond, actRespond, "Answer…", slack.StylePrimary)
 	}
 	if c.Link != "" {
 		label := "Open in inbox"
-		if needsStepUp(c) && c.Allows(desk.VerbApprove) {
+		if needsStepUp(c) && c.Allows(requirement.VerbApprove) {
 			label = "Sign in to approve"
 		}
 		elements = append(elements, linkButton(c.Link, label))
@@ -302,9 +302,9 @@ func confirmRisk(elements []slack.BlockElement, c channel.Card) {
 func menu(c channel.Card) slack.BlockElement {
 	var options []*slack.OptionBlockObject
 	for _, o := range []struct {
-		verb       desk.Verb
+		verb       requirement.Verb
 		act, label string
-	}{{desk.VerbAskClarification, actAsk, "Ask the agent…"}, {desk.VerbEscalate, actEscalate, "Escalate"}} {
+	}{{requirement.VerbAskClarification, actAsk, "Ask the agent…"}, {requirement.VerbEscalate, actEscalate, "Escalate"}} {
 		value := o.act + " " + c.Request
 		if c.Allows(o.verb) && len(value) <= maxOptionValue {
 			options = append(options, slack.NewOptionBlockObject(value, plainText(o.label, maxButton), nil))

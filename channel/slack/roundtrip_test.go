@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/slackfake"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // current is the channel of an office, also after it was opened again.
@@ -70,7 +71,7 @@ func openRoute(t *testing.T, pageAfter time.Duration) (*office, *pager) {
 	o := openOfficeWith(t, nil, func(o *office, c *executor.DeskConfig) {
 		c.Channels = []channel.Channel{current{o}, p}
 		c.Routes = map[string]desk.Route{"default": {Name: "default", DeadlineFrom: desk.DeadlineFromCreated, Steps: []desk.Step{
-			{Notify: []string{"slack:" + o.ops}}, {At: desk.Duration(pageAfter), Page: []string{"pager:oncall"}}, {At: desk.Duration(time.Hour), Expire: "stale"},
+			{Notify: []string{"slack:" + o.ops}}, {At: timespan.Duration(pageAfter), Page: []string{"pager:oncall"}}, {At: timespan.Duration(time.Hour), Expire: "stale"},
 		}}}
 		c.BaseURL = "https://fermata.example"
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/slack"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
@@ -81,7 +82,7 @@ func TestCheckAddress(t *testing.T) {
 func TestSend_StepUpReplacesTheDecidingButtons(t *testing.T) {
 	w := openWorkspace(t, slackfake.Config{}, nil)
 	c := card("r1")
-	c.MinAuth = desk.AuthMFA
+	c.MinAuth = requirement.AuthMFA
 	w.send(t, channel.Message{Delivery: "d1", Attempt: 1, To: w.ops, Card: c})
 	if got := labels(t, w.only(t, w.ops).Blocks); !slices.Equal(got, []string{"Sign in to approve", "Ask the agent…", "Escalate"}) {
 		t.Errorf("buttons %q", got)

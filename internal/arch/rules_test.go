@@ -73,7 +73,7 @@ var layers = []layer{
 	{"internal/executor/stats", may("internal/executor/ids", "internal/store"), "counts, in memory"},
 	{"internal/executor/storeclock", may(support), "the clock of the store"},
 	{"internal/executor/background", may(support, "provider", "internal/store"), "lifecycle of goroutines"},
-	{"internal/executor/docs", may(".", "internal/analytics", "internal/desk", "internal/desk/people", "internal/executor/errs", "internal/store", "internal/store/encrypted"), "documents: below everything that stores"},
+	{"internal/executor/docs", may(".", "internal/analytics", "internal/desk", "internal/desk/people", "internal/executor/errs", support, "internal/store", "internal/store/encrypted"), "documents: below everything that stores"},
 	{"internal/executor/providers", may("internal/executor/errs", "provider", "internal/store", "internal/store/encrypted"), "finds providers"},
 	{"internal/executor/tracing", may(".", "internal/executor/docs", "internal/executor/ids", "internal/store"), "spans"},
 	{"internal/executor/txn", may("internal/audit", "internal/executor/docs", "internal/store"), "the unit of work"},

@@ -5,8 +5,8 @@ import (
 	"sort"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/hours"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // span is a period, excluding its end.
@@ -120,4 +120,4 @@ func offices(year int, holidays []string) []*office {
 	}
 }
 
-func hrs(n float64) desk.Duration { return desk.Duration(n * float64(time.Hour)) }
+func hrs(n float64) timespan.Duration { return timespan.Duration(n * float64(time.Hour)) }

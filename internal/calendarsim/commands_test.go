@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -61,14 +62,14 @@ func (s *simulation) viewRequest(e *instance, p *person, a *modelRequest) (reque
 	a.saw = append(a.saw, viewedState{p, seen})
 	if s.rng.IntN(3) > 0 {
 		s.applyCommand(e, a, desk.View{From: s.from(p)}, func(now time.Time) {
-			a.looks = append(a.looks, viewRecord{now, p.name, a.member(p.name, s.staff) && !a.excluded(p.name, desk.VerbApprove)})
+			a.looks = append(a.looks, viewRecord{now, p.name, a.member(p.name, s.staff) && !a.excluded(p.name, requirement.VerbApprove)})
 		})
 	}
 	return seen, true
 }
 
 func (s *simulation) from(p *person) desk.From {
-	return desk.From{Actor: desk.PersonActor(p.name, desk.AuthSSO), Via: "calendarsim"}
+	return desk.From{Actor: desk.PersonActor(p.name, requirement.AuthSSO), Via: "calendarsim"}
 }
 
 // applyCommand sends a command that does not decide. If it is accepted, the model applies it too. A
@@ -118,20 +119,20 @@ func completeSubmission(w submission, p *person, seen requestView) submission {
 func (s *simulation) request(a *modelRequest, seen requestView, w submission) executor.RunRequest {
 	var value any
 	switch w.verb {
-	case desk.VerbApprove:
+	case requirement.VerbApprove:
 		value = fermata.Decision{Verb: fermata.VerbApprove}
-	case desk.VerbReject:
+	case requirement.VerbReject:
 		value = fermata.Decision{Verb: fermata.VerbReject, Reason: "no, says " + w.who}
-	case desk.VerbEdit:
+	case requirement.VerbEdit:
 		args, _ := json.Marshal(w.args)
 		value = fermata.Decision{Verb: fermata.VerbApprove, Args: args}
-	case desk.VerbRespond:
+	case requirement.VerbRespond:
 		value = reply{ID: a.asked.ID, Text: w.text}
 	}
 	body, _ := json.Marshal(value)
 	s.clicks++
 	return executor.RunRequest{
-		Account: account, StateKey: a.run.key, ResumeID: fmt.Sprintf("click-%d", s.clicks), Actor: w.who, Via: "calendarsim", Auth: desk.AuthSSO,
+		Account: account, StateKey: a.run.key, ResumeID: fmt.Sprintf("click-%d", s.clicks), Actor: w.who, Via: "calendarsim", Auth: requirement.AuthSSO,
 		Targets: map[string]executor.Answer{a.id: {Value: body, Shown: seen.digest}},
 	}
 }
@@ -150,10 +151,10 @@ func (s *simulation) submit(p *person, a *modelRequest, seen requestView, w subm
 	want := s.predict(a, w)
 	got, outcome, at := s.send(a, request)
 	s.recordResult(a, w, want, got, at)
-	if w.verb == desk.VerbEdit && got == itCounts { // some still have the old page open
+	if w.verb == requirement.VerbEdit && got == itCounts { // some still have the old page open
 		for _, old := range a.saw {
 			if old.by != p && s.rng.IntN(2) == 0 {
-				s.at(time.Now().Add(patience(s.rng, 20*time.Minute, 0.8)), func() { s.submit(old.by, a, old.requestView, submission{verb: desk.VerbApprove}) })
+				s.at(time.Now().Add(patience(s.rng, 20*time.Minute, 0.8)), func() { s.submit(old.by, a, old.requestView, submission{verb: requirement.VerbApprove}) })
 			}
 		}
 	}
@@ -213,7 +214,7 @@ func refusalCode(err error) string {
 // recordResult compares the reply with the prediction, and applies a submission that counts.
 func (s *simulation) recordResult(a *modelRequest, w submission, want, got string, at time.Time) {
 	s.ignoreRace(a) // all may have been down before the reply
-	if a.question && (want == notAllowed || want == isOver && w.verb != desk.VerbRespond && got == badEdit) {
+	if a.question && (want == notAllowed || want == isOver && w.verb != requirement.VerbRespond && got == badEdit) {
 		want = badEdit // it is invalid, even if it would also be too late
 	}
 	if want != badEdit && got == isOver && (!at.Before(a.deadline) || s.hasExpiredRequest(a.run, at)) {
@@ -243,7 +244,7 @@ func (s *simulation) hasExpiredRequest(r *run, now time.Time) bool {
 
 // clickTwice sends the same submission to two executors at once: with one id or with two.
 func (s *simulation) clickTwice(p *person, a *modelRequest, seen requestView) {
-	w := completeSubmission(submission{verb: desk.VerbApprove}, p, seen)
+	w := completeSubmission(submission{verb: requirement.VerbApprove}, p, seen)
 	one := s.request(a, seen, w)
 	other := one
 	if s.rng.IntN(2) == 0 {
@@ -325,9 +326,9 @@ func (s *simulation) submitTogether(p *person, a *modelRequest, seen requestView
 	if q == p {
 		return
 	}
-	words := [2]submission{completeSubmission(submission{verb: desk.VerbApprove}, p, seen), completeSubmission(submission{verb: desk.VerbApprove}, q, seen)}
+	words := [2]submission{completeSubmission(submission{verb: requirement.VerbApprove}, p, seen), completeSubmission(submission{verb: requirement.VerbApprove}, q, seen)}
 	if s.rng.IntN(2) == 0 {
-		words[1].verb = desk.VerbReject
+		words[1].verb = requirement.VerbReject
 	}
 	want := [2]string{s.predict(a, words[0]), s.predict(a, words[1])}
 	got := s.submitBoth(a, s.request(a, seen, words[0]), s.request(a, seen, words[1]))

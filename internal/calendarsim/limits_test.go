@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // slack is how long before the execution an action may have been evaluated, if a process died in
@@ -13,7 +14,7 @@ const slack = time.Hour
 
 // modelRequirement returns what the rules require for an action at a time. If it depends on an
 // unknown time, the stored request decides.
-func (s *simulation) modelRequirement(r *run, o order, now time.Time, need desk.Requirement) modelRequirement {
+func (s *simulation) modelRequirement(r *run, o order, now time.Time, need requirement.Requirement) modelRequirement {
 	d := requirementOf(o)
 	if o.Action != "mail" {
 		return d
@@ -39,7 +40,7 @@ func (s *simulation) modelRequirement(r *run, o order, now time.Time, need desk.
 }
 
 // people returns the number of required people.
-func people(need desk.Requirement) (n int) {
+func people(need requirement.Requirement) (n int) {
 	for _, g := range need.Groups {
 		n += max(1, g.Count)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // run is a run in the model.
@@ -55,7 +56,7 @@ type modelRequest struct {
 
 type vote struct {
 	by   string
-	verb desk.Verb
+	verb requirement.Verb
 }
 
 // epoch is a period since a start of the route.
@@ -149,8 +150,8 @@ func (a *modelRequest) overAt(now time.Time) bool {
 }
 
 // excluded reports whether a person is excluded by separation of duties.
-func (a *modelRequest) excluded(person string, verb desk.Verb) bool {
-	if a.need.notRequester && person == a.run.requester || a.need.notLastEditor && verb == desk.VerbApprove && a.editor == person {
+func (a *modelRequest) excluded(person string, verb requirement.Verb) bool {
+	if a.need.notRequester && person == a.run.requester || a.need.notLastEditor && verb == requirement.VerbApprove && a.editor == person {
 		return true
 	}
 	return a.need.notPrior && slices.Contains(a.approvers(), person)
@@ -166,7 +167,7 @@ func (a *modelRequest) approvers() (all []string) {
 			all = append(all, other.editor)
 		}
 		for _, v := range other.votes {
-			if v.verb == desk.VerbApprove {
+			if v.verb == requirement.VerbApprove {
 				all = append(all, v.by)
 			}
 		}
@@ -186,7 +187,7 @@ func (p modelGroup) has(person string, d *directory) bool {
 // submission is a person's decision on what they saw.
 type submission struct {
 	who    string
-	verb   desk.Verb
+	verb   requirement.Verb
 	args   order // of an edit
 	seen   order // the action they believe they decide on
 	sawOld bool  // they saw it before an edit
@@ -210,7 +211,7 @@ func (a *modelRequest) predict(w submission, d *directory, now time.Time) string
 	switch {
 	case a.overAt(now):
 		return isOver
-	case a.question != (w.verb == desk.VerbRespond), w.verb == desk.VerbEdit && len(a.need.editable) == 0:
+	case a.question != (w.verb == requirement.VerbRespond), w.verb == requirement.VerbEdit && len(a.need.editable) == 0:
 		return notAllowed
 	case a.excluded(w.who, w.verb):
 		return isExcluded
@@ -218,7 +219,7 @@ func (a *modelRequest) predict(w submission, d *directory, now time.Time) string
 		return notMember
 	case w.sawOld != (a.editor == "") || w.seen != a.now:
 		return hasChanged
-	case w.verb == desk.VerbEdit && !a.editable(w.args):
+	case w.verb == requirement.VerbEdit && !a.editable(w.args):
 		return badEdit
 	}
 	return itCounts
@@ -237,23 +238,23 @@ func (a *modelRequest) editable(args order) bool {
 // count applies a submission that counts.
 func (a *modelRequest) count(w submission, d *directory, now time.Time) {
 	switch w.verb {
-	case desk.VerbRespond:
+	case requirement.VerbRespond:
 		a.words++
 		a.answer = w.text
 		a.votes = []vote{{w.who, w.verb}}
 		a.end(desk.OutcomeAnswered, now, w.who)
-	case desk.VerbApprove, desk.VerbReject:
+	case requirement.VerbApprove, requirement.VerbReject:
 		a.recordVote(vote{w.who, w.verb}, d, now)
-	case desk.VerbEdit:
+	case requirement.VerbEdit:
 		if w.args == a.now {
-			a.recordVote(vote{w.who, desk.VerbApprove}, d, now)
+			a.recordVote(vote{w.who, requirement.VerbApprove}, d, now)
 			return
 		}
 		a.edits++
 		a.now, a.editor, a.votes = w.args, w.who, nil
 		a.need = a.need.merge(a.wants(w.args, now))
-		if !a.excluded(w.who, desk.VerbApprove) {
-			a.recordVote(vote{w.who, desk.VerbApprove}, d, now)
+		if !a.excluded(w.who, requirement.VerbApprove) {
+			a.recordVote(vote{w.who, requirement.VerbApprove}, d, now)
 		}
 		if a.outcome == "" {
 			a.begin(now, now)
@@ -274,9 +275,9 @@ func (a *modelRequest) recordVote(v vote, d *directory, now time.Time) {
 		}
 	}
 	switch {
-	case v.verb == desk.VerbReject && len(said) >= a.need.denials:
+	case v.verb == requirement.VerbReject && len(said) >= a.need.denials:
 		a.end(desk.OutcomeRejected, now, said...)
-	case v.verb == desk.VerbApprove && enough(said, a.need.parties, d):
+	case v.verb == requirement.VerbApprove && enough(said, a.need.parties, d):
 		a.end(desk.OutcomeApproved, now, said...)
 		a.then = d.copied()
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // person is an approver.
@@ -140,21 +141,21 @@ func (s *simulation) react(p *person, a *modelRequest, seen requestView) {
 	later := func(median time.Duration, do func()) { s.at(p.free(time.Now().Add(patience(s.rng, median, 0.8))), do) }
 	switch roll := s.rng.IntN(100); {
 	case roll < 44:
-		s.submit(p, a, seen, submission{verb: desk.VerbApprove})
+		s.submit(p, a, seen, submission{verb: requirement.VerbApprove})
 	case roll < 51:
-		s.submit(p, a, seen, submission{verb: desk.VerbReject})
+		s.submit(p, a, seen, submission{verb: requirement.VerbReject})
 	case roll < 60:
-		s.submit(p, a, seen, submission{verb: desk.VerbEdit, args: s.edit(a, seen)})
+		s.submit(p, a, seen, submission{verb: requirement.VerbEdit, args: s.edit(a, seen)})
 	case roll < 65: // twice at the same time
 		s.clickTwice(p, a, seen)
 	case roll < 72: // with a page that was open for hours
-		later(2*time.Hour, func() { s.submit(p, a, seen, submission{verb: desk.VerbApprove}) })
+		later(2*time.Hour, func() { s.submit(p, a, seen, submission{verb: requirement.VerbApprove}) })
 	case roll < 75: // then changes their mind
-		s.submit(p, a, seen, submission{verb: desk.VerbApprove})
-		later(time.Hour, func() { s.submit(p, a, seen, submission{verb: desk.VerbReject}) })
+		s.submit(p, a, seen, submission{verb: requirement.VerbApprove})
+		later(time.Hour, func() { s.submit(p, a, seen, submission{verb: requirement.VerbReject}) })
 	case roll < 78: // in the last second, or exactly too late
 		at := a.deadline.Add(-time.Duration(s.rng.IntN(2)) * time.Second)
-		s.at(at, func() { s.viewThenDecide(p, a, submission{verb: desk.VerbApprove}) })
+		s.at(at, func() { s.viewThenDecide(p, a, submission{verb: requirement.VerbApprove}) })
 	case roll < 80: // together with another person
 		s.submitTogether(p, a, seen)
 	case roll < 98:
@@ -163,7 +164,7 @@ func (s *simulation) react(p *person, a *modelRequest, seen requestView) {
 	if roll := s.rng.IntN(100); roll < 4 { // an ineligible person
 		names := slices.Sorted(keys(s.people))
 		stranger := s.people[names[s.rng.IntN(len(names))]]
-		later(time.Hour, func() { s.viewThenDecide(stranger, a, submission{verb: desk.VerbApprove}) })
+		later(time.Hour, func() { s.viewThenDecide(stranger, a, submission{verb: requirement.VerbApprove}) })
 	}
 }
 
@@ -171,11 +172,11 @@ func (s *simulation) react(p *person, a *modelRequest, seen requestView) {
 func (s *simulation) reply(p *person, a *modelRequest, seen requestView) {
 	switch roll := s.rng.IntN(100); {
 	case roll < 70:
-		s.submit(p, a, seen, submission{verb: desk.VerbRespond, text: "as " + p.name + " says"})
+		s.submit(p, a, seen, submission{verb: requirement.VerbRespond, text: "as " + p.name + " says"})
 	case roll < 75:
 		s.abandon(p, a)
 	case roll < 80:
-		s.submit(p, a, seen, submission{verb: desk.VerbApprove}) // an invalid answer
+		s.submit(p, a, seen, submission{verb: requirement.VerbApprove}) // an invalid answer
 	default:
 		s.collaborate(p, a, s.rng.IntN(9))
 	}

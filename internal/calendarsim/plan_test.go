@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // plan schedules runs with a number of requests until the end, and changes of group members.
@@ -123,7 +123,7 @@ func (s *simulation) start(r *run, want taskList) {
 func (s *simulation) scheduleMisuse(r *run) {
 	if p := s.people[r.requester]; p != nil && s.rng.IntN(4) == 0 && len(r.asks) > 0 {
 		a := r.asks[s.rng.IntN(len(r.asks))]
-		s.at(time.Now().Add(patience(s.rng, 10*time.Minute, 1)), func() { s.viewThenDecide(p, a, submission{verb: desk.VerbApprove}) })
+		s.at(time.Now().Add(patience(s.rng, 10*time.Minute, 1)), func() { s.viewThenDecide(p, a, submission{verb: requirement.VerbApprove}) })
 	}
 	if s.rng.IntN(40) == 0 {
 		s.at(time.Now().Add(patience(s.rng, 4*time.Hour, 1)), func() { s.cancel(r) })

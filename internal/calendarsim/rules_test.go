@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/hours"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/policy"
 )
 
@@ -190,7 +191,7 @@ func routesOf(all []*office) (map[string]desk.Route, map[string]plan) {
 			{At: hrs(4), Notify: []string{"group:managers"}, Widen: []string{"group:managers"}},
 			{At: hrs(24), Expire: "stale"},
 		}},
-		{Name: "sun", Regions: regions, MinRemaining: desk.Duration(minRemaining), Cap: hrs(96), Steps: []desk.Step{
+		{Name: "sun", Regions: regions, MinRemaining: timespan.Duration(minRemaining), Cap: hrs(96), Steps: []desk.Step{
 			{Notify: []string{"region"}},
 			{At: hrs(1), Remind: []string{"region"}},
 			{At: hrs(2), Page: []string{"oncall:payers"}, Severity: "error"},

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Scenarios are situations that are too rare by chance in a short simulation. They have assigned
@@ -58,7 +58,7 @@ func (s *simulation) scheduleScenario(at time.Time, scene func(*modelRequest), o
 
 // enter lets a member of a group vote who has not voted and is not excluded by not. It returns ""
 // if there is none.
-func (s *simulation) enter(a *modelRequest, verb desk.Verb, group string, not ...string) (name string) {
+func (s *simulation) enter(a *modelRequest, verb requirement.Verb, group string, not ...string) (name string) {
 	for _, name := range s.staff.members(group) {
 		if slices.Contains(not, name) || slices.ContainsFunc(a.votes, func(v vote) bool { return v.by == name }) || a.excluded(name, verb) {
 			continue
@@ -79,13 +79,15 @@ func (s *simulation) enter(a *modelRequest, verb desk.Verb, group string, not ..
 func (s *simulation) leavingVoterScenario(at time.Time) {
 	s.scheduleScenario(at, func(a *modelRequest) {
 		var first, second string
-		payer := func() string { return s.enter(a, desk.VerbApprove, "group:payers", s.staff.members("group:finops")...) }
+		payer := func() string {
+			return s.enter(a, requirement.VerbApprove, "group:payers", s.staff.members("group:finops")...)
+		}
 		s.after(20, func() { first = payer() })
 		s.after(40, func() { s.leaves("group:payers", first) })
 		s.after(60, func() { second = payer() })
 		s.after(80, func() {
-			third := s.enter(a, desk.VerbApprove, "group:finops", s.staff.members("group:payers")...)
-			if a.outcome == "" && a.hasVoted(desk.VerbApprove, first, second, third) {
+			third := s.enter(a, requirement.VerbApprove, "group:finops", s.staff.members("group:payers")...)
+			if a.outcome == "" && a.hasVoted(requirement.VerbApprove, first, second, third) {
 				s.played[pointLeft]++
 			}
 		})
@@ -97,11 +99,11 @@ func (s *simulation) leavingVoterScenario(at time.Time) {
 func (s *simulation) leavingRejecterScenario(at time.Time) {
 	s.scheduleScenario(at, func(a *modelRequest) {
 		var first string
-		no := func() string { return s.enter(a, desk.VerbReject, "group:dba", s.staff.members("group:ops")...) }
+		no := func() string { return s.enter(a, requirement.VerbReject, "group:dba", s.staff.members("group:ops")...) }
 		s.after(20, func() { first = no() })
 		s.after(40, func() { s.leaves("group:dba", first) })
 		s.after(60, func() {
-			if second := no(); a.outcome == "" && a.hasVoted(desk.VerbReject, first, second) {
+			if second := no(); a.outcome == "" && a.hasVoted(requirement.VerbReject, first, second) {
 				s.played[pointNo]++
 			}
 		})
@@ -123,7 +125,7 @@ func (s *simulation) leaves(group, name string) {
 }
 
 // hasVoted reports whether all of these have voted so, and not changed it since.
-func (a *modelRequest) hasVoted(verb desk.Verb, names ...string) bool {
+func (a *modelRequest) hasVoted(verb requirement.Verb, names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(a.votes, vote{name, verb}) })
 }
 
@@ -137,7 +139,7 @@ func (s *simulation) spendingLimitScenario(at time.Time) {
 // mailLimitScenario: a mail that is approved, and then another that requires more.
 func (s *simulation) mailLimitScenario(at time.Time) {
 	soon := func(a *modelRequest) {
-		s.at(time.Now().Add(20*time.Minute), func() { s.enter(a, desk.VerbApprove, "group:ops") })
+		s.at(time.Now().Add(20*time.Minute), func() { s.enter(a, requirement.VerbApprove, "group:ops") })
 	}
 	s.scheduleScenario(at, soon, order{Action: "mail"})
 	s.scheduleScenario(at.Add(2*time.Hour), func(a *modelRequest) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // timers compares the delivered notices with the routes: each step of each epoch once, on time, to
@@ -150,7 +151,7 @@ func (s *simulation) checkStep(a *modelRequest, e epoch, step int, n deliveredNo
 // viewStillCounts reports whether a view certainly suppresses a reminder: the viewer was eligible
 // all the time.
 func (s *simulation) viewStillCounts(a *modelRequest, l viewRecord) bool {
-	return l.may && !s.staff.hasMoved(l.by) && !a.excluded(l.by, desk.VerbApprove)
+	return l.may && !s.staff.hasMoved(l.by) && !a.excluded(l.by, requirement.VerbApprove)
 }
 
 // regionWasOpen reports whether the notified region was the right one at some time since the step

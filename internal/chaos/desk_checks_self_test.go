@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -43,7 +44,7 @@ func newFaultlessRequest(t *testing.T) *faultlessRequest {
 	}}
 	change, err := desk.New(desk.RequestSpec{
 		ID: "int", Args: args, Route: quickRoutes[0], Subject: desk.Subject{Kind: "approval", ShownDigest: "shown", Action: pay, ActionDigest: digestOf(pay, askedAmount), Requester: requesters + "1"},
-		Requirement: desk.Requirement{Groups: []desk.Group{{From: []string{"group:payers"}, Count: quorum}}, Exclude: []desk.Duty{desk.DutyRequester}},
+		Requirement: requirement.Requirement{Groups: []requirement.Group{{From: []string{"group:payers"}, Count: quorum}}, Exclude: []requirement.Duty{requirement.DutyRequester}},
 	}, q.env(0))
 	q.take(change, err)
 	q.apply(80, desk.Tick{})
@@ -187,7 +188,7 @@ func TestDeskChecks_DetectViolations(t *testing.T) {
 		"an approval is recorded as a rejection":         {func(q *faultlessRequest) { q.decided(0, func(d *audit.RequestDecided) { d.Verb = audit.VerbReject }) }, asMeant},
 		"a vote is not in the request":                   {func(q *faultlessRequest) { q.doc.Votes = q.doc.Votes[1:] }, wordCounts},
 		"a vote of the request is not in the audit log": {func(q *faultlessRequest) {
-			q.doc.Votes = append(q.doc.Votes, desk.Vote{By: "eve", Verb: desk.VerbApprove})
+			q.doc.Votes = append(q.doc.Votes, desk.Vote{By: "eve", Verb: requirement.VerbApprove})
 		}, wordCounts},
 		"the first of two votes is sufficient": {func(q *faultlessRequest) { q.lines = q.lines[1:] }, twoPayers},
 		"two votes are not sufficient": {func(q *faultlessRequest) {

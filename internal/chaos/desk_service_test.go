@@ -17,7 +17,9 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
@@ -101,7 +103,7 @@ func deskRoutes() map[string]paced {
 	return all
 }
 
-const ms = desk.Duration(time.Millisecond)
+const ms = timespan.Duration(time.Millisecond)
 
 // quickRoutes do everything that a route can do within one or two seconds.
 var quickRoutes = []desk.Route{
@@ -220,7 +222,7 @@ func (d deskService) look(ctx context.Context, r request) (answer, error) {
 }
 
 func (d deskService) act(ctx context.Context, r request) (answer, error) {
-	from := desk.From{Actor: desk.PersonActor(r.Actor, desk.AuthSSO), Via: "chaos"}
+	from := desk.From{Actor: desk.PersonActor(r.Actor, requirement.AuthSSO), Via: "chaos"}
 	var act desk.Command
 	switch r.Act.Name {
 	case desk.CommandClaim:

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -197,7 +198,7 @@ func (d *requestRecord) recount(complain reportFunc) {
 		over = decided.Settles
 	}
 	for _, vote := range d.doc.Votes {
-		from := map[desk.Verb]map[string]decisionID{desk.VerbApprove: box.yes, desk.VerbReject: box.no}[vote.Verb]
+		from := map[requirement.Verb]map[string]decisionID{requirement.VerbApprove: box.yes, requirement.VerbReject: box.no}[vote.Verb]
 		if _, counted := from[vote.By]; !counted {
 			complain(wordCounts, "the request has a vote of %s, %s, but the audit log does not", vote.By, vote.Verb)
 		}

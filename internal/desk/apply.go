@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Env is the environment of a command.
@@ -57,7 +58,7 @@ type EditRuling struct {
 	Deny   bool
 	Reason string
 	// Requirement, if not nil, is merged with the existing requirement.
-	Requirement *Requirement
+	Requirement *requirement.Requirement
 }
 
 // Change is the result of a command. The caller stores all of it together, and only if the stored
@@ -85,7 +86,7 @@ type RequestSpec struct {
 	Args json.RawMessage
 	// Requirement defaults to [OnePerson]. If only its groups are missing, anyone counts. A route
 	// without steps defaults to [DefaultRoute].
-	Requirement Requirement
+	Requirement requirement.Requirement
 	Route       Route
 	// DefaultAnswer is the answer that the question declares for a deadline that passes. It is used
 	// only with [DefaultOnTimeout], and never for an action, a gate, a hold or an effect in doubt.
@@ -95,11 +96,11 @@ type RequestSpec struct {
 // New creates a request and runs the first steps of its route.
 func New(ask RequestSpec, env Env) (Change, error) {
 	now := env.Now.UTC().Round(0)
-	if reflect.DeepEqual(ask.Requirement, Requirement{}) {
-		ask.Requirement = OnePerson()
+	if reflect.DeepEqual(ask.Requirement, requirement.Requirement{}) {
+		ask.Requirement = requirement.OnePerson()
 	}
 	if len(ask.Requirement.Groups) == 0 {
-		ask.Requirement.Groups = OnePerson().Groups
+		ask.Requirement.Groups = requirement.OnePerson().Groups
 	}
 	if len(ask.Route.Steps) == 0 {
 		ask.Route = DefaultRoute()
@@ -116,9 +117,9 @@ func New(ask RequestSpec, env Env) (Change, error) {
 	}
 	r := Request{
 		V: Version, ID: ask.ID, State: StateOpen, Created: now, Subject: ask.Subject, Requirement: ask.Requirement, Route: ask.Route,
-		Deadline: ask.Route.deadline(now, time.Time{}, ask.Requirement.maxOpen()),
+		Deadline: ask.Route.deadline(now, time.Time{}, ask.Requirement.MaxOpen()),
 	}.clone()
-	if ask.Requirement.OnTimeout == DefaultOnTimeout && ask.Subject.mayDefault() {
+	if ask.Requirement.OnTimeout == requirement.DefaultOnTimeout && ask.Subject.mayDefault() {
 		r.DefaultAnswer = slices.Clone(ask.DefaultAnswer)
 	}
 	r.RouteProgress = RouteProgress{Epoch: 1, Base: r.Route.startAt(now, r.Deadline)}
@@ -132,9 +133,9 @@ func New(ask RequestSpec, env Env) (Change, error) {
 }
 
 func (a *RequestSpec) check() error {
-	defaults := questionVerbs
+	defaults := requirement.QuestionVerbs
 	if a.Subject.Action != "" {
-		defaults = actionVerbs
+		defaults = requirement.ActionVerbs
 	}
 	if a.ID == "" || a.Subject.Kind == "" || (a.Subject.Action == "") != (a.Subject.ActionDigest == "") {
 		return fmt.Errorf("%w: id and kind are required; an action needs a name and a digest", ErrInvalid)
@@ -144,21 +145,21 @@ func (a *RequestSpec) check() error {
 	}
 	// Only an action can be approved, edited or rejected. Only a request without an action can be
 	// answered.
-	a.Requirement.Verbs = slices.DeleteFunc(slices.Clone(a.Requirement.Verbs), func(v Verb) bool {
+	a.Requirement.Verbs = slices.DeleteFunc(slices.Clone(a.Requirement.Verbs), func(v requirement.Verb) bool {
 		switch v {
-		case VerbApprove, VerbReject:
+		case requirement.VerbApprove, requirement.VerbReject:
 			return a.Subject.Action == ""
-		case VerbEdit:
+		case requirement.VerbEdit:
 			return a.Subject.Action == "" || len(a.Requirement.Editable) == 0
-		case VerbRespond:
+		case requirement.VerbRespond:
 			return a.Subject.Action != ""
 		}
 		return false
 	})
 	if a.Subject.Kind == fermata.EffectInDoubt.Name() {
 		// only the facts answer this question
-		if a.Requirement.OnEscalate = EscalateToNextStep; a.Requirement.OnTimeout == RejectOnTimeout {
-			a.Requirement.OnTimeout = ExpireOnTimeout
+		if a.Requirement.OnEscalate = requirement.EscalateToNextStep; a.Requirement.OnTimeout == requirement.RejectOnTimeout {
+			a.Requirement.OnTimeout = requirement.ExpireOnTimeout
 		}
 	}
 	if err := a.Requirement.Check(); err != nil {
@@ -267,7 +268,7 @@ func (d *update) changesDisplay() bool {
 // logEvent adds an event.
 func (d *update) logEvent(what EventType, text string, detail map[string]string) {
 	actor := d.from.Actor
-	matters := what == EventEdited || what == EventRequirementRaised || what == EventClarificationAnswered || what == EventVoted && detail["verb"] == string(VerbReject)
+	matters := what == EventEdited || what == EventRequirementRaised || what == EventClarificationAnswered || what == EventVoted && detail["verb"] == string(requirement.VerbReject)
 	e := Event{
 		Rev: d.r.Rev + 1, At: d.now, Type: what, By: actor.ID, Kind: actor.Kind, Auth: actor.Auth, Via: d.from.Via, Text: text,
 		Significant: matters, Detail: detail,

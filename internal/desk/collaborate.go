@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 func (a Claim) apply(d *update) error {
@@ -52,7 +54,7 @@ func (a View) recordFirst(d *update) error {
 	if i < 0 && len(d.r.Views) >= maxItems || i >= 0 && !d.r.Views[i].latest().Before(d.r.RouteProgress.Base) {
 		return nil
 	}
-	err := d.checkEligible(a.Actor.ID, VerbApprove)
+	err := d.checkEligible(a.Actor.ID, requirement.VerbApprove)
 	if Code(err) == "directory_down" {
 		return err
 	}
@@ -113,7 +115,7 @@ func (a Delegate) apply(d *update) error {
 	if a.To == a.Actor.ID {
 		return d.refuse(ErrNotPermitted, "a person cannot delegate to themselves")
 	}
-	if err := d.checkEligible(a.To, VerbApprove); err != nil {
+	if err := d.checkEligible(a.To, requirement.VerbApprove); err != nil {
 		return err
 	}
 	d.r.Delegations = append(d.r.Delegations, Delegation{By: a.Actor.ID, To: a.To, At: d.now})
@@ -145,7 +147,7 @@ func (a Extend) apply(d *update) error {
 		return d.refuse(ErrInvalidTime, "the deadline cannot be extended: the route has no cap")
 	}
 	last := d.r.Created.Add(time.Duration(d.r.Route.Cap))
-	if limit := d.r.Requirement.maxOpen(); limit > 0 {
+	if limit := d.r.Requirement.MaxOpen(); limit > 0 {
 		last = earliest(last, d.r.Created.Add(time.Duration(limit)))
 	}
 	if until.After(last) {
@@ -162,7 +164,7 @@ func (a Extend) apply(d *update) error {
 }
 
 func (a Escalate) apply(d *update) error {
-	if d.r.Requirement.OnEscalate == EscalateReturns {
+	if d.r.Requirement.OnEscalate == requirement.EscalateReturns {
 		return a.returnForRedesign(d)
 	}
 	if err := d.checkText(a.Reason, false); err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Command is a command on a request: one of the types below.
@@ -66,7 +67,7 @@ type Actor struct {
 	// ID is the name of the principal.
 	ID   string
 	Kind ActorKind
-	Auth Auth
+	Auth requirement.Auth
 }
 
 // ActorKind is the kind of an actor. The zero value may do nothing.
@@ -80,7 +81,9 @@ const (
 )
 
 // PersonActor returns a human actor.
-func PersonActor(id string, auth Auth) Actor { return Actor{ID: id, Kind: ActorHuman, Auth: auth} }
+func PersonActor(id string, auth requirement.Auth) Actor {
+	return Actor{ID: id, Kind: ActorHuman, Auth: auth}
+}
 
 // SystemActor returns an actor for a part of the system, such as "executor".
 func SystemActor(name string) Actor { return Actor{ID: "system:" + name, Kind: ActorSystem} }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // checkConditions refuses conditions of an approval that are invalid or do not hold now.
@@ -38,7 +39,7 @@ var decidingCommands = []CommandName{CommandApprove, CommandEdit}
 // conditionsOf returns the conditions of the approvals of these people together.
 func (r Request) conditionsOf(people []string) (all fermata.Conditions) {
 	for _, v := range r.Votes {
-		if v.Verb == VerbApprove && slices.Contains(people, v.By) {
+		if v.Verb == requirement.VerbApprove && slices.Contains(people, v.By) {
 			all = all.And(v.Conditions)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 func (a Approve) apply(d *update) error {
@@ -18,7 +19,7 @@ func (a Approve) apply(d *update) error {
 		return err
 	}
 	d.note = a.Reason
-	return d.recordVote(Vote{Verb: VerbApprove, Choice: d.r.ActionDigest(), Conditions: a.Conditions}, conditionsText(a.Conditions))
+	return d.recordVote(Vote{Verb: requirement.VerbApprove, Choice: d.r.ActionDigest(), Conditions: a.Conditions}, conditionsText(a.Conditions))
 }
 
 func (a Reject) apply(d *update) error {
@@ -32,7 +33,7 @@ func (a Reject) apply(d *update) error {
 	if a.Reason != "" {
 		text += ": " + a.Reason
 	}
-	return d.recordVote(Vote{Verb: VerbReject, Choice: d.r.ActionDigest(), Codes: slices.Clone(a.Codes), Reason: a.Reason, Retry: a.Retry}, text)
+	return d.recordVote(Vote{Verb: requirement.VerbReject, Choice: d.r.ActionDigest(), Codes: slices.Clone(a.Codes), Reason: a.Reason, Retry: a.Retry}, text)
 }
 
 // checkCodes checks the length and number of codes.
@@ -44,7 +45,7 @@ func (d *update) checkCodes(codes []string) error {
 }
 
 // checkEditReasons checks the reasons for an edit against those that the requirement knows.
-func (d *update) checkEditReasons(codes []string, need Requirement) error {
+func (d *update) checkEditReasons(codes []string, need requirement.Requirement) error {
 	if err := d.checkCodes(codes); err != nil || len(need.EditReasons) == 0 {
 		return err
 	}
@@ -74,7 +75,7 @@ func (a Respond) apply(d *update) error {
 	if err := d.checkText(a.Choice, false); err != nil {
 		return err
 	}
-	return d.recordVote(Vote{Verb: VerbRespond, Choice: choice, Value: slices.Clone(a.Value)}, "answered")
+	return d.recordVote(Vote{Verb: requirement.VerbRespond, Choice: choice, Value: slices.Clone(a.Value)}, "answered")
 }
 
 func (a Abandon) apply(d *update) error {
@@ -173,15 +174,15 @@ func (d *update) decisionFor(v Vote) (*Decision, error) {
 		return nil, err
 	}
 	switch {
-	case v.Verb == VerbReject && len(t.by) >= max(1, d.r.Requirement.Denials):
+	case v.Verb == requirement.VerbReject && len(t.by) >= max(1, d.r.Requirement.DenyCount):
 		return &Decision{Outcome: OutcomeRejected, By: t.by, Codes: v.Codes, Reason: v.Reason, Retry: v.Retry}, nil
-	case v.Verb == VerbApprove && t.Met():
+	case v.Verb == requirement.VerbApprove && t.Met():
 		f := Decision{Outcome: OutcomeApproved, By: t.by, Digest: d.r.ActionDigest(), Conditions: d.r.conditionsOf(t.by)}
 		if d.r.Edit != nil {
 			f.Args, f.Codes = d.r.Edit.Args, d.r.Edit.Codes
 		}
 		return &f, nil
-	case v.Verb == VerbRespond && t.Met():
+	case v.Verb == requirement.VerbRespond && t.Met():
 		return &Decision{Outcome: OutcomeAnswered, By: t.by, Value: v.Value}, nil
 	}
 	return nil, nil
@@ -193,7 +194,7 @@ func (a ApproveEdited) apply(d *update) error {
 		return err
 	}
 	if edit.Digest == d.r.ActionDigest() { // no changes
-		if err := d.checkEligible(a.Actor.ID, VerbApprove); err != nil {
+		if err := d.checkEligible(a.Actor.ID, requirement.VerbApprove); err != nil {
 			return err
 		}
 		return Approve{a.From, a.Conditions, a.Reason}.apply(d)
@@ -234,7 +235,7 @@ func (d *update) checkEdit(args json.RawMessage) (Edit, error) {
 }
 
 // requirementFor asks the policy about the edit and returns the new requirement.
-func (d *update) requirementFor(edit Edit) (Requirement, error) {
+func (d *update) requirementFor(edit Edit) (requirement.Requirement, error) {
 	need := d.r.Requirement
 	if d.env.Policy != nil {
 		ruling, err := d.env.Policy(slices.Clone(edit.Args))
@@ -250,11 +251,11 @@ func (d *update) requirementFor(edit Edit) (Requirement, error) {
 			need = need.Merge(*ruling.Requirement)
 		}
 	}
-	if deadline := d.r.Created.Add(time.Duration(need.maxOpen())); need.maxOpen() > 0 && !d.now.Before(deadline) {
+	if deadline := d.r.Created.Add(time.Duration(need.MaxOpen())); need.MaxOpen() > 0 && !d.now.Before(deadline) {
 		return need, d.refuse(ErrDenied, "the rules' deadline for these arguments was "+formatTime(deadline))
 	}
 	for _, field := range edit.Fields {
-		if !covered(field, need.Editable) {
+		if !requirement.Covers(need.Editable, field) {
 			return need, d.refuse(ErrInvalidEdit, fmt.Sprintf("%q is not editable", field))
 		}
 	}
@@ -265,7 +266,7 @@ func (d *update) requirementFor(edit Edit) (Requirement, error) {
 }
 
 // applyEdit replaces the requested arguments. It voids earlier votes and notifies their voters.
-func (d *update) applyEdit(edit Edit, need Requirement, approval Approve) error {
+func (d *update) applyEdit(edit Edit, need requirement.Requirement, approval Approve) error {
 	before := d.r.Requirement
 	voided := d.r.Votes
 	text := "edited " + strings.Join(edit.Fields, ", ")
@@ -278,7 +279,7 @@ func (d *update) applyEdit(edit Edit, need Requirement, approval Approve) error 
 	}
 	d.logEvent(EventEdited, text, d.withRendering(detail))
 	d.r.Edit, d.r.Requirement, d.r.Votes = &edit, need, nil
-	if limit := need.maxOpen(); limit > 0 {
+	if limit := need.MaxOpen(); limit > 0 {
 		d.r.Deadline = earliest(d.r.Deadline, d.r.Created.Add(time.Duration(limit)))
 	}
 	if err := d.updateProgress(); err != nil {
@@ -287,7 +288,7 @@ func (d *update) applyEdit(edit Edit, need Requirement, approval Approve) error 
 	if !reflect.DeepEqual(before.Groups, need.Groups) || before.MinAuth != need.MinAuth {
 		d.logEvent(EventRequirementRaised, "raised the requirement: "+d.r.VoteProgress.String(), nil)
 	}
-	err := d.checkEligible(edit.By, VerbApprove)
+	err := d.checkEligible(edit.By, requirement.VerbApprove)
 	if err == nil {
 		err = d.checkStage(edit.By, d.r.openStage())
 	}
@@ -317,7 +318,7 @@ func (d *update) applyEdit(edit Edit, need Requirement, approval Approve) error 
 
 // newApprovers returns targets that the new requirement adds, unless the route notifies them when
 // it restarts. The route was chosen for the original arguments and may not include them.
-func (d *update) newApprovers(before Requirement) []string {
+func (d *update) newApprovers(before requirement.Requirement) []string {
 	var notified []string
 	for _, s := range d.r.Route.Steps {
 		if s.At == 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 func TestQuorum_TwoGroupsNeedTwoPeople(t *testing.T) {
@@ -50,7 +51,7 @@ func TestQuorum_RepeatedVoteCountsReturnedMembers(t *testing.T) {
 
 func TestQuorum_ChangedVoteCountsOnce(t *testing.T) {
 	ask := specNeeding(group(2, "group:dba"))
-	ask.Requirement.Denials = 2
+	ask.Requirement.DenyCount = 2
 	w := open(t, ask)
 	w.apply(desk.Approve{From: w.from("ann")})
 	w.apply(desk.Reject{From: w.from("ann"), Reason: "too much"})
@@ -73,7 +74,7 @@ func TestReject_OneIsEnoughUnlessDenialsIsHigher(t *testing.T) {
 
 func TestReject_OfFormerMemberDoesNotCount(t *testing.T) {
 	ask := actionSpec()
-	ask.Requirement.Denials = 2
+	ask.Requirement.DenyCount = 2
 	w := open(t, ask)
 	w.apply(desk.Reject{From: w.from("ann"), Reason: "no"})
 	w.members["group:dba"] = []string{"bob"}
@@ -83,31 +84,31 @@ func TestReject_OfFormerMemberDoesNotCount(t *testing.T) {
 
 func TestAuth_MustBeStrongEnough(t *testing.T) {
 	ask := actionSpec()
-	ask.Requirement.MinAuth = desk.AuthMFA
+	ask.Requirement.MinAuth = requirement.AuthMFA
 	w := open(t, ask)
 	weak := w.from("ann")
 	w.mustRefuse("weak_auth", desk.Approve{From: weak})
 	w.mustRefuse("weak_auth", desk.Reject{From: weak, Reason: "no"})
 	w.apply(desk.Comment{From: weak, Text: "from my phone"})
 	strong := weak
-	strong.Actor.Auth = desk.AuthHardware
+	strong.Actor.Auth = requirement.AuthHardware
 	w.apply(desk.Approve{From: strong})
 	w.mustEnd(desk.OutcomeApproved, "ann")
 }
 
 func TestExclude_UnknownDutyExcludesEveryone(t *testing.T) {
 	w := open(t, actionSpec())
-	w.request.Requirement.Exclude = []desk.Duty{"janitor"} // as a later version might write it
+	w.request.Requirement.Exclude = []requirement.Duty{"janitor"} // as a later version might write it
 	w.mustRefuse("excluded", desk.Approve{From: w.from("ann")})
 }
 
 func TestAuth_UnknownStrengths(t *testing.T) {
 	for _, test := range []struct {
-		has, least desk.Auth
+		has, least requirement.Auth
 		want       bool
 	}{
-		{"", "", true}, {"magic", "", true}, {"magic", desk.AuthLinked, false}, {desk.AuthHardware, "magic", false},
-		{desk.AuthSSO, desk.AuthSSO, true}, {desk.AuthToken, desk.AuthSSO, false}, {desk.AuthHardware, desk.AuthLinked, true},
+		{"", "", true}, {"magic", "", true}, {"magic", requirement.AuthLinked, false}, {requirement.AuthHardware, "magic", false},
+		{requirement.AuthSSO, requirement.AuthSSO, true}, {requirement.AuthToken, requirement.AuthSSO, false}, {requirement.AuthHardware, requirement.AuthLinked, true},
 	} {
 		if got := test.has.AtLeast(test.least); got != test.want {
 			t.Errorf("%q at least %q = %v", test.has, test.least, got)
@@ -137,7 +138,7 @@ func (brokenDirectory) Member(string, string) (bool, error) {
 }
 
 func TestRequester_CanConfirm(t *testing.T) {
-	ask := specNeeding(group(1, desk.PrincipalRequester))
+	ask := specNeeding(group(1, requirement.Requester))
 	ask.Requirement.Exclude = nil
 	w := open(t, ask)
 	w.mustRefuse("not_member", desk.Approve{From: w.from("ann")})
@@ -147,7 +148,7 @@ func TestRequester_CanConfirm(t *testing.T) {
 
 func TestRespond_PeopleMustAgreeOnAnAnswer(t *testing.T) {
 	ask := questionSpec()
-	ask.Requirement.Groups = []desk.Group{group(2, "group:dba")}
+	ask.Requirement.Groups = []requirement.Group{group(2, "group:dba")}
 	w := open(t, ask)
 	w.mustRefuse("bad_value", desk.Respond{From: w.from("ann"), Value: json.RawMessage(`{"a":1,"a":2}`)})
 	w.apply(desk.Respond{From: w.from("ann"), Value: json.RawMessage(`{"a":1}`)})
@@ -161,7 +162,7 @@ func TestRespond_PeopleMustAgreeOnAnAnswer(t *testing.T) {
 
 func TestRespond_EqualChoicesCountTogether(t *testing.T) {
 	ask := questionSpec()
-	ask.Requirement.Groups = []desk.Group{group(2, "group:dba")}
+	ask.Requirement.Groups = []requirement.Group{group(2, "group:dba")}
 	w := open(t, ask)
 	w.apply(desk.Respond{From: w.from("ann"), Value: json.RawMessage(`{"ok":true,"note":"fine"}`), Choice: "ok"})
 	w.apply(desk.Respond{From: w.from("bob"), Value: json.RawMessage(`{"ok":true}`), Choice: "ok"})
@@ -173,7 +174,7 @@ func TestRespond_EqualChoicesCountTogether(t *testing.T) {
 
 func TestVerbs_OthersAreRefused(t *testing.T) {
 	ask := actionSpec()
-	ask.Requirement.Verbs = []desk.Verb{desk.VerbApprove, desk.VerbReject, desk.VerbRespond}
+	ask.Requirement.Verbs = []requirement.Verb{requirement.VerbApprove, requirement.VerbReject, requirement.VerbRespond}
 	w := open(t, ask)
 	w.mustRefuse("not_allowed", desk.Snooze{From: w.from("ann"), Until: w.now.Add(time.Hour)})
 	// an action is approved, not answered
@@ -220,7 +221,7 @@ func TestApply_InsignificantEventsDoNotMakeViewStale(t *testing.T) {
 }
 
 func TestI6_VoteWithoutSeenMeansOriginalRevision(t *testing.T) {
-	silent := desk.From{Actor: desk.PersonActor("cleo", desk.AuthSSO)}
+	silent := desk.From{Actor: desk.PersonActor("cleo", requirement.AuthSSO)}
 	w := open(t, actionSpec())
 	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: json.RawMessage(`{"table":"users","limit":50}`)})
 	w.mustRefuse("changed", desk.Approve{From: silent})
@@ -247,7 +248,7 @@ func TestI6_VoteWithoutSeenMeansOriginalRevision(t *testing.T) {
 
 func TestAbandon_NeedsNoQuorum(t *testing.T) {
 	ask := questionSpec()
-	ask.Requirement.Groups = []desk.Group{group(3, "group:dba")}
+	ask.Requirement.Groups = []requirement.Group{group(3, "group:dba")}
 	w := open(t, ask)
 	w.apply(desk.Abandon{From: w.from("rita"), Reason: "never mind"})
 	w.mustEnd(desk.OutcomeAbandoned, "rita")
@@ -274,7 +275,7 @@ func TestAbandon_ActionUnlessVerbIsForbidden(t *testing.T) {
 	w.apply(desk.Abandon{From: w.from("ann"), Reason: "never mind"})
 	w.mustEnd(desk.OutcomeAbandoned, "ann")
 	ask := actionSpec()
-	ask.Requirement.Verbs = []desk.Verb{desk.VerbApprove, desk.VerbReject}
+	ask.Requirement.Verbs = []requirement.Verb{requirement.VerbApprove, requirement.VerbReject}
 	w = open(t, ask)
 	w.mustRefuse("not_allowed", desk.Abandon{From: w.from("ann")})
 }

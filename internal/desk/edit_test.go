@@ -9,6 +9,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 var (
@@ -31,7 +33,7 @@ func TestEdit_LastEditorCannotApprove(t *testing.T) {
 
 func TestEdit_CountsAsApprovalWhereEditorsMayApprove(t *testing.T) {
 	ask := actionSpec()
-	ask.Requirement.Exclude = []desk.Duty{desk.DutyRequester}
+	ask.Requirement.Exclude = []requirement.Duty{requirement.DutyRequester}
 	w := open(t, ask)
 	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: half})
 	w.mustEnd(desk.OutcomeApproved, "ann")
@@ -100,8 +102,8 @@ func TestEdit_AsksPolicyAgain(t *testing.T) {
 		case string(half):
 			return desk.EditRuling{}, nil
 		case string(other):
-			return desk.EditRuling{Requirement: &desk.Requirement{
-				Groups: []desk.Group{group(1, "group:finops")}, Editable: []string{"/table"}, MinAuth: desk.AuthSSO, Deadline: desk.Duration(time.Hour),
+			return desk.EditRuling{Requirement: &requirement.Requirement{
+				Groups: []requirement.Group{group(1, "group:finops")}, Editable: []string{"/table"}, MinAuth: requirement.AuthSSO, Deadline: timespan.Duration(time.Hour),
 			}}, nil
 		case `{}`:
 			return desk.EditRuling{Deny: true, Reason: "all tables"}, nil
@@ -134,7 +136,7 @@ func TestEdit_NotifiesNewApprovers(t *testing.T) {
 		ask.Route = desk.Route{Name: "dba", Steps: []desk.Step{{Notify: []string{tells.first}}, {At: dur(hour), Expire: "stale"}}}
 		w := open(t, ask)
 		w.policy = func(json.RawMessage) (desk.EditRuling, error) {
-			return desk.EditRuling{Requirement: &desk.Requirement{Groups: []desk.Group{group(2, "group:dba"), group(1, "group:finops")}, Editable: []string{""}}}, nil
+			return desk.EditRuling{Requirement: &requirement.Requirement{Groups: []requirement.Group{group(2, "group:dba"), group(1, "group:finops")}, Editable: []string{""}}}, nil
 		}
 		w.apply(desk.Approve{From: w.from("bob")})
 		var edited []string
@@ -152,7 +154,7 @@ func TestEdit_NotifiesNewApprovers(t *testing.T) {
 func TestEdit_InvalidRequirementIsRefused(t *testing.T) {
 	w := open(t, actionSpec())
 	w.policy = func(json.RawMessage) (desk.EditRuling, error) {
-		return desk.EditRuling{Requirement: &desk.Requirement{}}, nil
+		return desk.EditRuling{Requirement: &requirement.Requirement{}}, nil
 	}
 	w.mustRefuse("policy_down", desk.ApproveEdited{From: w.from("ann"), Args: half})
 }
@@ -170,25 +172,25 @@ func TestEdit_BackToOriginalArgumentsIsEdit(t *testing.T) {
 }
 
 func TestMerge_IsAsStrictAsBoth(t *testing.T) {
-	a := desk.Requirement{
-		Groups:  []desk.Group{{From: []string{"group:a", "group:b"}, Count: 1, Widen: []string{"group:x", "group:y"}}},
-		Exclude: []desk.Duty{desk.DutyRequester}, Denials: 3, Editable: []string{"/a", "/b/c"}, MinAuth: desk.AuthSSO,
-		Verbs: []desk.Verb{desk.VerbApprove, desk.VerbReject, desk.VerbSnooze}, Deadline: desk.Duration(2 * time.Hour), OnTimeout: desk.EscalateOnTimeout,
+	a := requirement.Requirement{
+		Groups:  []requirement.Group{{From: []string{"group:a", "group:b"}, Count: 1, Widen: []string{"group:x", "group:y"}}},
+		Exclude: []requirement.Duty{requirement.DutyRequester}, DenyCount: 3, Editable: []string{"/a", "/b/c"}, MinAuth: requirement.AuthSSO,
+		Verbs: []requirement.Verb{requirement.VerbApprove, requirement.VerbReject, requirement.VerbSnooze}, Deadline: timespan.Duration(2 * time.Hour), OnTimeout: requirement.EscalateOnTimeout,
 	}
-	b := desk.Requirement{
-		Groups:  []desk.Group{{From: []string{"group:b", "group:a"}, Count: 2, Widen: []string{"group:y"}}, group(1, "group:c")},
-		Exclude: []desk.Duty{desk.DutyAuthor, desk.DutyRequester}, Editable: []string{"/a/x", "/b"}, MinAuth: desk.AuthLinked,
-		Verbs: []desk.Verb{desk.VerbReject, desk.VerbApprove}, Deadline: desk.Duration(3 * time.Hour),
+	b := requirement.Requirement{
+		Groups:  []requirement.Group{{From: []string{"group:b", "group:a"}, Count: 2, Widen: []string{"group:y"}}, group(1, "group:c")},
+		Exclude: []requirement.Duty{requirement.DutyAuthor, requirement.DutyRequester}, Editable: []string{"/a/x", "/b"}, MinAuth: requirement.AuthLinked,
+		Verbs: []requirement.Verb{requirement.VerbReject, requirement.VerbApprove}, Deadline: timespan.Duration(3 * time.Hour),
 	}
-	want := desk.Requirement{
-		Groups:  []desk.Group{{From: []string{"group:a", "group:b"}, Count: 2, Widen: []string{"group:y"}}, group(1, "group:c")},
-		Exclude: []desk.Duty{desk.DutyRequester, desk.DutyAuthor}, Denials: 1, Editable: []string{"/b/c", "/a/x"}, MinAuth: desk.AuthSSO,
-		Verbs: []desk.Verb{desk.VerbApprove, desk.VerbReject}, Deadline: desk.Duration(2 * time.Hour),
+	want := requirement.Requirement{
+		Groups:  []requirement.Group{{From: []string{"group:a", "group:b"}, Count: 2, Widen: []string{"group:y"}}, group(1, "group:c")},
+		Exclude: []requirement.Duty{requirement.DutyRequester, requirement.DutyAuthor}, DenyCount: 1, Editable: []string{"/a/x", "/b/c"}, MinAuth: requirement.AuthSSO,
+		Verbs: []requirement.Verb{requirement.VerbApprove, requirement.VerbReject}, Deadline: timespan.Duration(2 * time.Hour),
 	}
 	if got, want := text(t, a.Merge(b)), text(t, want); got != want {
 		t.Errorf("merged to %s\nwant      %s", got, want)
 	}
-	if got := a.Merge(desk.OnePerson()).Groups; !slices.EqualFunc(got, a.Groups, func(x, y desk.Group) bool { return text(t, x) == text(t, y) }) {
+	if got := a.Merge(requirement.OnePerson()).Groups; !slices.EqualFunc(got, a.Groups, func(x, y requirement.Group) bool { return text(t, x) == text(t, y) }) {
 		t.Errorf("anyone must be satisfied by the named groups: %+v", got)
 	}
 }
@@ -196,16 +198,16 @@ func TestMerge_IsAsStrictAsBoth(t *testing.T) {
 // A named group satisfies anyone: an edit that needs a dba, of a request that needs any two people,
 // needs two people, not three.
 func TestMerge_NamedGroupSatisfiesAnyone(t *testing.T) {
-	any2, dba, finops := group(2, desk.PrincipalAnyone), group(1, "group:dba"), group(1, "group:finops")
-	for _, c := range []struct{ a, b, want []desk.Group }{
-		{[]desk.Group{any2}, []desk.Group{dba}, []desk.Group{group(1, desk.PrincipalAnyone), dba}},
-		{[]desk.Group{dba}, []desk.Group{any2}, []desk.Group{dba, group(1, desk.PrincipalAnyone)}},
-		{[]desk.Group{any2}, []desk.Group{dba, finops}, []desk.Group{dba, finops}},
-		{[]desk.Group{dba, group(1, desk.PrincipalAnyone)}, []desk.Group{finops}, []desk.Group{dba, finops}},
-		{[]desk.Group{dba, group(1, desk.PrincipalAnyone)}, []desk.Group{dba, group(2, desk.PrincipalAnyone)}, []desk.Group{dba, any2}},
-		{[]desk.Group{any2}, []desk.Group{group(3, desk.PrincipalAnyone)}, []desk.Group{group(3, desk.PrincipalAnyone)}},
+	any2, dba, finops := group(2, requirement.Anyone), group(1, "group:dba"), group(1, "group:finops")
+	for _, c := range []struct{ a, b, want []requirement.Group }{
+		{[]requirement.Group{any2}, []requirement.Group{dba}, []requirement.Group{group(1, requirement.Anyone), dba}},
+		{[]requirement.Group{dba}, []requirement.Group{any2}, []requirement.Group{dba, group(1, requirement.Anyone)}},
+		{[]requirement.Group{any2}, []requirement.Group{dba, finops}, []requirement.Group{dba, finops}},
+		{[]requirement.Group{dba, group(1, requirement.Anyone)}, []requirement.Group{finops}, []requirement.Group{dba, finops}},
+		{[]requirement.Group{dba, group(1, requirement.Anyone)}, []requirement.Group{dba, group(2, requirement.Anyone)}, []requirement.Group{dba, any2}},
+		{[]requirement.Group{any2}, []requirement.Group{group(3, requirement.Anyone)}, []requirement.Group{group(3, requirement.Anyone)}},
 	} {
-		got := desk.Requirement{Groups: c.a}.Merge(desk.Requirement{Groups: c.b}).Groups
+		got := requirement.Requirement{Groups: c.a}.Merge(requirement.Requirement{Groups: c.b}).Groups
 		if text(t, got) != text(t, c.want) {
 			t.Errorf("%v and %v: %s", c.a, c.b, text(t, got))
 		}
@@ -215,21 +217,21 @@ func TestMerge_NamedGroupSatisfiesAnyone(t *testing.T) {
 // Members that the route added stay if the other side permits them too. They do not make it another
 // group.
 func TestMerge_WidenedGroupMatchesOriginal(t *testing.T) {
-	asked := desk.Group{From: []string{"group:a"}, Widen: []string{"group:x", "group:y"}}
-	widened := desk.Group{From: []string{"group:a", "group:x", "group:y"}, Widen: asked.Widen}
-	for name, c := range map[string]struct{ other, want desk.Group }{
-		"the same":     {asked, desk.Group{From: widened.From, Count: 1, Widen: asked.Widen}},
-		"permits one":  {desk.Group{From: asked.From, Widen: []string{"group:y"}}, desk.Group{From: []string{"group:a", "group:y"}, Count: 1, Widen: []string{"group:y"}}},
-		"permits none": {group(2, "group:a"), desk.Group{From: asked.From, Count: 2}},
+	asked := requirement.Group{From: []string{"group:a"}, Widen: []string{"group:x", "group:y"}}
+	widened := requirement.Group{From: []string{"group:a", "group:x", "group:y"}, Widen: asked.Widen}
+	for name, c := range map[string]struct{ other, want requirement.Group }{
+		"the same":     {asked, requirement.Group{From: widened.From, Count: 1, Widen: asked.Widen}},
+		"permits one":  {requirement.Group{From: asked.From, Widen: []string{"group:y"}}, requirement.Group{From: []string{"group:a", "group:y"}, Count: 1, Widen: []string{"group:y"}}},
+		"permits none": {group(2, "group:a"), requirement.Group{From: asked.From, Count: 2}},
 		"other group":  {group(1, "group:x"), widened},
 	} {
-		got := desk.Requirement{Groups: []desk.Group{widened}}.Merge(desk.Requirement{Groups: []desk.Group{c.other}}).Groups
+		got := requirement.Requirement{Groups: []requirement.Group{widened}}.Merge(requirement.Requirement{Groups: []requirement.Group{c.other}}).Groups
 		if text(t, got[0]) != text(t, c.want) || (len(got) > 1) != (name == "other group") {
 			t.Errorf("%s: merged to %+v", name, got)
 		}
 	}
-	x, y := desk.Group{From: []string{"group:x"}, Widen: []string{"group:x"}}, desk.Group{From: []string{"group:y"}, Widen: []string{"group:y"}}
-	if got := (desk.Requirement{Groups: []desk.Group{x}}).Merge(desk.Requirement{Groups: []desk.Group{y}}).Groups; len(got) != 2 {
+	x, y := requirement.Group{From: []string{"group:x"}, Widen: []string{"group:x"}}, requirement.Group{From: []string{"group:y"}, Widen: []string{"group:y"}}
+	if got := (requirement.Requirement{Groups: []requirement.Group{x}}).Merge(requirement.Requirement{Groups: []requirement.Group{y}}).Groups; len(got) != 2 {
 		t.Errorf("another group with the same widen is treated as the same: %+v", got)
 	}
 }
@@ -242,7 +244,7 @@ func TestI10_EditIsNotApprovedAfterItsNewDeadline(t *testing.T) {
 	w := open(t, ask)
 	w.policy = func(json.RawMessage) (desk.EditRuling, error) {
 		need := w.request.Requirement
-		need.Deadline = desk.Duration(time.Hour)
+		need.Deadline = timespan.Duration(time.Hour)
 		return desk.EditRuling{Requirement: &need}, nil
 	}
 	w.advanceTo(2 * time.Hour)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Reasons for refusing a command. A refused command changes nothing.
@@ -85,7 +87,7 @@ func (e *RefusedError) Error() string {
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // WeakAuthError reports which strength of authentication a command needs. It wraps [ErrWeakAuth].
-type WeakAuthError struct{ Need Auth }
+type WeakAuthError struct{ Need requirement.Auth }
 
 // Error names the required strength.
 func (e *WeakAuthError) Error() string { return ErrWeakAuth.Error() + ": requires " + string(e.Need) }

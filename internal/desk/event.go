@@ -3,6 +3,8 @@ package desk
 import (
 	"strings"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Event is a change of a request, for the people who see the request and for the audit log.
@@ -12,10 +14,10 @@ type Event struct {
 	At   time.Time `json:"at"`
 	Type EventType `json:"what"`
 	// By, Kind, Auth and Via describe the actor, the authentication, and the channel.
-	By   string    `json:"by"`
-	Kind ActorKind `json:"kind"`
-	Auth Auth      `json:"auth,omitempty"`
-	Via  string    `json:"via,omitempty"`
+	By   string           `json:"by"`
+	Kind ActorKind        `json:"kind"`
+	Auth requirement.Auth `json:"auth,omitempty"`
+	Via  string           `json:"via,omitempty"`
 	// Text describes the event for people, for example "edited /limit".
 	Text string `json:"text"`
 	// Significant reports that approvers must know the event. A vote that is based on an earlier

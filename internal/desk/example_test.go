@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Two groups must agree before a table is dropped. The caller stores each change before the next
@@ -17,9 +18,9 @@ func Example() {
 	change, err := desk.New(desk.RequestSpec{
 		ID:      "int_1",
 		Subject: desk.Subject{Kind: "approval", Action: "drop-table", ActionDigest: "d1", ShownDigest: "s1", Requester: "rita"},
-		Requirement: desk.Requirement{
-			Groups:  []desk.Group{{From: []string{"group:dba"}}, {From: []string{"group:finops"}}},
-			Exclude: []desk.Duty{desk.DutyRequester},
+		Requirement: requirement.Requirement{
+			Groups:  []requirement.Group{{From: []string{"group:dba"}}, {From: []string{"group:finops"}}},
+			Exclude: []requirement.Duty{requirement.DutyRequester},
 		},
 	}, desk.Env{Now: now})
 	if err != nil {
@@ -32,7 +33,7 @@ func Example() {
 	for _, name := range []string{"rita", "ann", "bob"} {
 		now = now.Add(time.Hour)
 		approve := desk.Approve{From: desk.From{
-			Actor: desk.PersonActor(name, desk.AuthSSO),
+			Actor: desk.PersonActor(name, requirement.AuthSSO),
 			Seen:  desk.Seen{Rev: change.Request.Rev, Digest: change.Request.Digest()},
 		}}
 		next, err := desk.Apply(change.Request, approve, desk.Env{Now: now, Directory: groups})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // fixture is a request, a clock, and the people around it.
@@ -36,9 +37,9 @@ func actionSpec() desk.RequestSpec {
 	return desk.RequestSpec{
 		ID: "int_1", Args: dropArgs,
 		Subject: desk.Subject{Kind: "approval", Action: "drop", ActionDigest: digest, ShownDigest: "shown", Requester: "rita", Authors: []string{"arno"}},
-		Requirement: desk.Requirement{
-			Groups:   []desk.Group{{From: []string{"group:dba"}}},
-			Exclude:  []desk.Duty{desk.DutyRequester, desk.DutyAuthor, desk.DutyLastEditor},
+		Requirement: requirement.Requirement{
+			Groups:   []requirement.Group{{From: []string{"group:dba"}}},
+			Exclude:  []requirement.Duty{requirement.DutyRequester, requirement.DutyAuthor, requirement.DutyLastEditor},
 			Editable: []string{"/limit"},
 		},
 	}
@@ -52,13 +53,15 @@ func questionSpec() desk.RequestSpec {
 	return ask
 }
 
-func specNeeding(groups ...desk.Group) desk.RequestSpec {
+func specNeeding(groups ...requirement.Group) desk.RequestSpec {
 	ask := actionSpec()
 	ask.Requirement.Groups = groups
 	return ask
 }
 
-func group(count int, from ...string) desk.Group { return desk.Group{From: from, Count: count} }
+func group(count int, from ...string) requirement.Group {
+	return requirement.Group{From: from, Count: count}
+}
 
 func open(t testing.TB, ask desk.RequestSpec) *fixture {
 	t.Helper()
@@ -96,7 +99,7 @@ func (w *fixture) accept(change desk.Change) {
 // from returns an actor that saw the current request.
 func (w *fixture) from(person string) desk.From {
 	return desk.From{
-		Actor: desk.PersonActor(person, desk.AuthSSO), Via: "web",
+		Actor: desk.PersonActor(person, requirement.AuthSSO), Via: "web",
 		Seen: desk.Seen{Rev: w.request.Rev, Digest: w.request.Digest()},
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/jsondiff"
+	"github.com/fermata-go/fermata/internal/sets"
 )
 
 // Masked replaces a sensitive value.
@@ -60,7 +61,7 @@ func (r Request) SensitivePointers(data json.RawMessage) []string {
 	_, found := r.MaskData(data)
 	if r.Edit != nil {
 		_, edited := maskUnder(r.Edit.Args, "", r.Requirement.Sensitive)
-		found = union(found, edited)
+		found = sets.Union(found, edited)
 	}
 	return found
 }

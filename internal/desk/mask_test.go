@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 func sensitive(kind string, pointers ...string) desk.Request {
-	return desk.Request{Subject: desk.Subject{Kind: kind}, Requirement: desk.Requirement{Sensitive: pointers}}
+	return desk.Request{Subject: desk.Subject{Kind: kind}, Requirement: requirement.Requirement{Sensitive: pointers}}
 }
 
 // Sensitive values are masked, with everything below them, and where other texts repeat them.

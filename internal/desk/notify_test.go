@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // saturday is a time at which every region is closed.
@@ -57,7 +59,7 @@ func TestI17_RequestThatExpiresBeforeRegionOpensIsNotifiedAtOnce(t *testing.T) {
 			ask := actionSpec()
 			ask.Route, ask.Requirement.Deadline = c.route, dur(c.limit)
 			w := openAt(t, ask, saturday)
-			var told, paged desk.Duration
+			var told, paged timespan.Duration
 			var seen int
 			got := func() string {
 				text := fmt.Sprintf("%v at %s, paged at ", w.sentTargets(desk.NoticeNotify), told)
@@ -70,9 +72,9 @@ func TestI17_RequestThatExpiresBeforeRegionOpensIsNotifiedAtOnce(t *testing.T) {
 				for _, n := range w.notices[seen:] {
 					switch n.Kind {
 					case desk.NoticeNotify:
-						told = desk.Duration(w.now.Sub(saturday))
+						told = timespan.Duration(w.now.Sub(saturday))
 					case desk.NoticePage:
-						paged = desk.Duration(w.now.Sub(saturday))
+						paged = timespan.Duration(w.now.Sub(saturday))
 					}
 				}
 				seen = len(w.notices)
@@ -125,7 +127,7 @@ func TestI17_JoinedRoutesDoNotDelayEachOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := make(map[string]desk.Duration)
+		at := make(map[string]timespan.Duration)
 		for _, p := range planned {
 			at[strings.Join(p.Targets, " ")] = p.After
 		}
@@ -228,13 +230,13 @@ func TestTargetClaimer_FormerMemberFallsBackToApprovers(t *testing.T) {
 // Two groups of the same people are two people, also after an edit for which the rules require one
 // of them.
 func TestI4_MergeKeepsTwoPeopleRequired(t *testing.T) {
-	one, two := []desk.Group{group(1, "group:dba")}, []desk.Group{{From: []string{"group:dba"}, Widen: []string{"group:managers"}}, group(1, "group:dba")}
-	other := []desk.Group{group(1, "group:finops")}
+	one, two := []requirement.Group{group(1, "group:dba")}, []requirement.Group{{From: []string{"group:dba"}, Widen: []string{"group:managers"}}, group(1, "group:dba")}
+	other := []requirement.Group{group(1, "group:finops")}
 	for name, c := range map[string]struct {
-		a, b []desk.Group
+		a, b []requirement.Group
 		want int
 	}{"two with one": {two, one, 2}, "one with two": {one, two, 2}, "two with two": {two, two, 2}, "others with two": {other, two, 3}, "two with others": {two, other, 3}} {
-		need := desk.Requirement{Groups: c.a}.Merge(desk.Requirement{Groups: c.b})
+		need := requirement.Requirement{Groups: c.a}.Merge(requirement.Requirement{Groups: c.b})
 		people := 0
 		for _, g := range need.Groups {
 			people += max(1, g.Count)
@@ -245,7 +247,7 @@ func TestI4_MergeKeepsTwoPeopleRequired(t *testing.T) {
 	}
 	w := open(t, specNeeding(two...))
 	w.policy = func(json.RawMessage) (desk.EditRuling, error) {
-		return desk.EditRuling{Requirement: &desk.Requirement{Groups: one, Editable: []string{""}}}, nil
+		return desk.EditRuling{Requirement: &requirement.Requirement{Groups: one, Editable: []string{""}}}, nil
 	}
 	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: half})
 	w.apply(desk.Approve{From: w.from("bob")})

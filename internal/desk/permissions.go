@@ -2,6 +2,8 @@ package desk
 
 import (
 	"slices"
+
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // permission defines who may send a command, and how the command is handled in each state.
@@ -16,7 +18,7 @@ import (
 type permission struct {
 	by performer
 	// verb, if set, must be allowed by the request.
-	verb Verb
+	verb requirement.Verb
 	// afterDeadline is the handling if the deadline has passed but the request is not expired yet.
 	// afterClose is the handling if the request is closed.
 	afterDeadline, afterClose handling
@@ -55,19 +57,19 @@ const (
 var permissions = map[CommandName]permission{
 	CommandView:                {by: byHuman, afterDeadline: handleIgnore, afterClose: handleIgnore, whilePending: handleAllow},
 	CommandComment:             {by: byAnyone, whilePending: handleAllow},
-	CommandClaim:               {by: byApprover, verb: VerbClaim},
+	CommandClaim:               {by: byApprover, verb: requirement.VerbClaim},
 	CommandRelease:             {by: byHuman, whilePending: handleAllow},
-	CommandApprove:             {by: byVoter, verb: VerbApprove},
-	CommandEdit:                {by: byVoter, verb: VerbEdit},
-	CommandReject:              {by: byVoter, verb: VerbReject},
-	CommandRespond:             {by: byVoter, verb: VerbRespond},
-	CommandAbandon:             {by: byRequesterOrApprover, verb: VerbAbandon, whilePending: handleAllow},
-	CommandAskClarification:    {by: byApprover, verb: VerbAskClarification},
+	CommandApprove:             {by: byVoter, verb: requirement.VerbApprove},
+	CommandEdit:                {by: byVoter, verb: requirement.VerbEdit},
+	CommandReject:              {by: byVoter, verb: requirement.VerbReject},
+	CommandRespond:             {by: byVoter, verb: requirement.VerbRespond},
+	CommandAbandon:             {by: byRequesterOrApprover, verb: requirement.VerbAbandon, whilePending: handleAllow},
+	CommandAskClarification:    {by: byApprover, verb: requirement.VerbAskClarification},
 	CommandAnswerClarification: {by: byRequesterOrRun, whilePending: handleAllow},
-	CommandDelegate:            {by: byApprover, verb: VerbDelegate},
-	CommandSnooze:              {by: byApprover, verb: VerbSnooze},
-	CommandExtend:              {by: byApprover, verb: VerbExtend},
-	CommandEscalate:            {by: byApprover, verb: VerbEscalate},
+	CommandDelegate:            {by: byApprover, verb: requirement.VerbDelegate},
+	CommandSnooze:              {by: byApprover, verb: requirement.VerbSnooze},
+	CommandExtend:              {by: byApprover, verb: requirement.VerbExtend},
+	CommandEscalate:            {by: byApprover, verb: requirement.VerbEscalate},
 	CommandUndo:                {by: byHumanOrSystem, whilePending: handleAllow},
 	CommandWithdraw:            {by: byRequester, afterDeadline: handleAllow, whilePending: handleAllow},
 	CommandTick:                {by: bySystem, afterDeadline: handleAllow, afterClose: handleIgnore, whilePending: handleAllow},

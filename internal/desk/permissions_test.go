@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // situations are the states of a request and the flags of an open one. ann is the actor.
@@ -28,7 +30,7 @@ var situations = map[string]func(w *fixture){
 		}
 	},
 	"pending": func(w *fixture) {
-		w.request.Requirement.Undo = desk.Duration(time.Minute)
+		w.request.Requirement.Undo = timespan.Duration(time.Minute)
 		if w.request.Subject.Action == "" {
 			w.apply(desk.Respond{From: w.from("ann"), Value: json.RawMessage(`1`)})
 		} else {
@@ -134,16 +136,16 @@ func TestPermissions_EveryCommandInEveryState(t *testing.T) {
 
 func TestPermissions_EveryCommandByUnauthorizedActor(t *testing.T) {
 	// an agent with the name of an approver
-	robot := desk.Actor{ID: "ann", Kind: desk.ActorAgent, Auth: desk.AuthHardware}
+	robot := desk.Actor{ID: "ann", Kind: desk.ActorAgent, Auth: requirement.AuthHardware}
 	for name, test := range map[string]struct {
 		actor desk.Actor
 		code  map[string]string // by command; "*" for all others
 	}{
 		"nobody":        {desk.Actor{}, map[string]string{"*": "not_yours"}},
 		"no kind":       {desk.Actor{ID: "ann"}, map[string]string{"*": "not_yours"}},
-		"a stranger":    {desk.PersonActor("eve", desk.AuthHardware), map[string]string{"*": "not_member", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
-		"the requester": {desk.PersonActor("rita", desk.AuthHardware), map[string]string{"*": "excluded", "withdraw": "", "escape": "", "answer_back": "", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
-		"the author":    {desk.PersonActor("arno", desk.AuthHardware), map[string]string{"*": "excluded", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
+		"a stranger":    {desk.PersonActor("eve", requirement.AuthHardware), map[string]string{"*": "not_member", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
+		"the requester": {desk.PersonActor("rita", requirement.AuthHardware), map[string]string{"*": "excluded", "withdraw": "", "escape": "", "answer_back": "", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
+		"the author":    {desk.PersonActor("arno", requirement.AuthHardware), map[string]string{"*": "excluded", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
 		"an agent":      {robot, map[string]string{"*": "not_human", "withdraw": "not_yours", "answer_back": "", "comment": ""}},
 		"the system":    {desk.SystemActor("executor"), map[string]string{"*": "not_human", "withdraw": "", "answer_back": "", "comment": "", "undo": "nothing_to_undo"}},
 	} {

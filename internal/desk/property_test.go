@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // propertyRun is a random request in a random environment, with its own record of the votes.
@@ -45,16 +46,16 @@ func newPropertyRun(t *rapid.T) *propertyRun {
 	}
 	ask.Requirement.Groups = nil
 	for range rapid.IntRange(1, 2).Draw(t, "groups") {
-		ask.Requirement.Groups = append(ask.Requirement.Groups, desk.Group{
+		ask.Requirement.Groups = append(ask.Requirement.Groups, requirement.Group{
 			From: []string{draw(t, "from", groups...)}, Count: rapid.IntRange(1, 2).Draw(t, "count"), Widen: []string{"group:c"},
 		})
 	}
-	ask.Requirement.Exclude = rapid.SliceOfDistinct(rapid.SampledFrom([]desk.Duty{desk.DutyRequester, desk.DutyAuthor, desk.DutyLastEditor}), rapid.ID[desk.Duty]).Draw(t, "exclude")
-	ask.Requirement.Denials = rapid.IntRange(0, 2).Draw(t, "denials")
+	ask.Requirement.Exclude = rapid.SliceOfDistinct(rapid.SampledFrom([]requirement.Duty{requirement.DutyRequester, requirement.DutyAuthor, requirement.DutyLastEditor}), rapid.ID[requirement.Duty]).Draw(t, "exclude")
+	ask.Requirement.DenyCount = rapid.IntRange(0, 2).Draw(t, "denials")
 	ask.Requirement.Deadline = draw(t, "deadline", dur(0), dur(5*hour))
-	ask.Requirement.OnTimeout = desk.ExpireOnTimeout
+	ask.Requirement.OnTimeout = requirement.ExpireOnTimeout
 	if ask.Requirement.Deadline > 0 {
-		ask.Requirement.OnTimeout = draw(t, "on timeout", desk.ExpireOnTimeout, desk.EscalateOnTimeout)
+		ask.Requirement.OnTimeout = draw(t, "on timeout", requirement.ExpireOnTimeout, requirement.EscalateOnTimeout)
 	}
 	ask.Route = draw(t, "route", desk.DefaultRoute(), followTheSunRoute(), desk.Route{Name: "wide", Cap: dur(9 * hour), Steps: []desk.Step{
 		{At: dur(hour), Notify: []string{"approvers"}, Widen: []string{"group:c"}}, {At: dur(2 * hour), Remind: []string{"claimer"}}, {At: dur(8 * hour), Expire: "stale"},
@@ -75,7 +76,7 @@ func (l *propertyRun) env() desk.Env {
 // saw.
 func (l *propertyRun) randomCommand() desk.Command {
 	who := draw(l.t, "who", people...)
-	from := desk.From{Actor: desk.PersonActor(who, desk.AuthSSO)}
+	from := desk.From{Actor: desk.PersonActor(who, requirement.AuthSSO)}
 	if rapid.Bool().Draw(l.t, "looked") {
 		from.Seen = desk.Seen{Rev: l.request.Rev, Digest: l.request.Digest()}
 	}
@@ -175,7 +176,7 @@ func (l *propertyRun) checkDecision(act desk.Command, f desk.Decision, edit *des
 		if edit != nil && string(f.Args) != string(edit.Args) || edit == nil && f.Args != nil {
 			l.t.Fatalf("approved %s with the edit %+v", f.Args, edit)
 		}
-		if edit != nil && slices.Contains(f.By, edit.By) && slices.Contains(l.request.Requirement.Exclude, desk.DutyLastEditor) {
+		if edit != nil && slices.Contains(f.By, edit.By) && slices.Contains(l.request.Requirement.Exclude, requirement.DutyLastEditor) {
 			l.t.Fatalf("%s counts for their own edit", edit.By)
 		}
 		l.checkQuorum("yes "+f.Digest, f.By)
@@ -183,8 +184,8 @@ func (l *propertyRun) checkDecision(act desk.Command, f desk.Decision, edit *des
 		l.checkQuorum(string(f.Value), f.By)
 	case desk.OutcomeRejected:
 		l.checkVoters("no", f.By)
-		if len(f.By) < max(1, l.request.Requirement.Denials) {
-			l.t.Fatalf("rejected by %v, %d are needed", f.By, l.request.Requirement.Denials)
+		if len(f.By) < max(1, l.request.Requirement.DenyCount) {
+			l.t.Fatalf("rejected by %v, %d are needed", f.By, l.request.Requirement.DenyCount)
 		}
 	case desk.OutcomeExpired:
 		if _, tick := act.(desk.Tick); !tick || f.Digest != "" || f.Args != nil || f.Value != nil {
@@ -202,21 +203,21 @@ func (l *propertyRun) checkVoters(word string, by []string) {
 			l.t.Fatalf("%s counts for %q but voted %q", who, word, l.said[who])
 		case slices.Contains(by[:i], who):
 			l.t.Fatalf("%s counts twice", who)
-		case who == "rita" && slices.Contains(need.Exclude, desk.DutyRequester), who == "arno" && slices.Contains(need.Exclude, desk.DutyAuthor):
+		case who == "rita" && slices.Contains(need.Exclude, requirement.DutyRequester), who == "arno" && slices.Contains(need.Exclude, requirement.DutyAuthor):
 			l.t.Fatalf("%s counts but is excluded by %v", who, need.Exclude)
-		case !slices.ContainsFunc(need.Groups, func(g desk.Group) bool { return l.in(g, who) }):
+		case !slices.ContainsFunc(need.Groups, func(g requirement.Group) bool { return l.in(g, who) }):
 			l.t.Fatalf("%s counts but is in no group", who)
 		}
 	}
 }
 
-func (l *propertyRun) in(g desk.Group, who string) bool {
+func (l *propertyRun) in(g requirement.Group, who string) bool {
 	return slices.ContainsFunc(g.From, func(from string) bool { return slices.Contains(l.members[from], who) })
 }
 
 func (l *propertyRun) checkQuorum(word string, by []string) {
 	l.checkVoters(word, by)
-	var places []desk.Group
+	var places []requirement.Group
 	for _, g := range l.request.Requirement.Groups {
 		for range max(1, g.Count) {
 			places = append(places, g)
@@ -228,7 +229,7 @@ func (l *propertyRun) checkQuorum(word string, by []string) {
 }
 
 // canFill tries every assignment of people to places.
-func (l *propertyRun) canFill(places []desk.Group, by []string) bool {
+func (l *propertyRun) canFill(places []requirement.Group, by []string) bool {
 	if len(places) == 0 {
 		return true
 	}

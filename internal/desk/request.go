@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
@@ -28,8 +29,8 @@ type Request struct {
 	// Deadline is when the request expires. From then on it cannot be decided.
 	Deadline time.Time `json:"deadline"`
 
-	Subject     Subject     `json:"asked"`
-	Requirement Requirement `json:"need"`
+	Subject     Subject                 `json:"asked"`
+	Requirement requirement.Requirement `json:"need"`
 	// Route is a copy of the route at creation. Later versions of the route do not affect this
 	// request.
 	Route         Route         `json:"route"`
@@ -171,12 +172,12 @@ func (v ViewRecord) latest() time.Time {
 
 // Vote is one person's vote. A person has one vote; a later vote replaces it.
 type Vote struct {
-	By   string    `json:"by"`
-	Verb Verb      `json:"verb"`
-	At   time.Time `json:"at"`
-	Rev  int64     `json:"rev"`
-	Auth Auth      `json:"auth,omitempty"`
-	Via  string    `json:"via,omitempty"`
+	By   string           `json:"by"`
+	Verb requirement.Verb `json:"verb"`
+	At   time.Time        `json:"at"`
+	Rev  int64            `json:"rev"`
+	Auth requirement.Auth `json:"auth,omitempty"`
+	Via  string           `json:"via,omitempty"`
 	// Choice identifies what was voted for. Votes with the same choice count together. It is the
 	// digest of the action or of the answer.
 	Choice string          `json:"word"`

@@ -9,11 +9,13 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 func TestReturn_EscalationEndsTheRequestWithItsReason(t *testing.T) {
 	ask := specNeeding(group(2, "group:dba"))
-	ask.Requirement.OnEscalate = desk.EscalateReturns
+	ask.Requirement.OnEscalate = requirement.EscalateReturns
 	w := open(t, ask)
 	w.mustRefuse(desk.Code(desk.ErrInvalidText), desk.Escalate{From: w.from("ann")})
 	w.mustRefuse(desk.Code(desk.ErrNotMember), desk.Escalate{From: w.from("max"), Reason: "no"})
@@ -32,7 +34,7 @@ func TestReturn_EscalationEndsTheRequestWithItsReason(t *testing.T) {
 
 func TestReturn_NeedsTheAuthenticationOfAVote(t *testing.T) {
 	ask := actionSpec()
-	ask.Requirement.OnEscalate, ask.Requirement.MinAuth = desk.EscalateReturns, desk.AuthMFA
+	ask.Requirement.OnEscalate, ask.Requirement.MinAuth = requirement.EscalateReturns, requirement.AuthMFA
 	w := open(t, ask)
 	w.mustRefuse(desk.Code(desk.ErrWeakAuth), desk.Escalate{From: w.from("ann"), Reason: "no"})
 	w.mustBeOpen()
@@ -41,16 +43,16 @@ func TestReturn_NeedsTheAuthenticationOfAVote(t *testing.T) {
 func TestReturn_EffectInDoubtIsNeverReturnedOrRejected(t *testing.T) {
 	ask := questionSpec()
 	ask.Subject.Kind = fermata.EffectInDoubt.Name()
-	ask.Requirement.OnEscalate, ask.Requirement.OnTimeout = desk.EscalateReturns, desk.RejectOnTimeout
+	ask.Requirement.OnEscalate, ask.Requirement.OnTimeout = requirement.EscalateReturns, requirement.RejectOnTimeout
 	w := open(t, ask)
-	if q := w.request.Requirement; q.OnEscalate == desk.EscalateReturns || q.OnTimeout == desk.RejectOnTimeout {
+	if q := w.request.Requirement; q.OnEscalate == requirement.EscalateReturns || q.OnTimeout == requirement.RejectOnTimeout {
 		t.Errorf("requirement %+v", q)
 	}
 }
 
 func TestTimeout_RuleRejectsAtTheDeadline(t *testing.T) {
 	ask := actionSpec()
-	ask.Requirement.OnTimeout, ask.Requirement.Deadline = desk.RejectOnTimeout, hoursOf(2)
+	ask.Requirement.OnTimeout, ask.Requirement.Deadline = requirement.RejectOnTimeout, hoursOf(2)
 	ask.Subject.Rules = []string{"drops"}
 	w := open(t, ask)
 	w.now = start.Add(2 * time.Hour)
@@ -79,7 +81,7 @@ func TestTimeout_DefaultAnswersOnlyQuestionsThatDeclareOne(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.ask.Subject.Kind = tt.kind
-			tt.ask.Requirement.OnTimeout, tt.ask.Requirement.Deadline = desk.DefaultOnTimeout, hoursOf(1)
+			tt.ask.Requirement.OnTimeout, tt.ask.Requirement.Deadline = requirement.DefaultOnTimeout, hoursOf(1)
 			if tt.has {
 				tt.ask.DefaultAnswer = json.RawMessage(`{"score":1}`)
 			}
@@ -118,4 +120,4 @@ func TestEditReasons_EditNeedsAKnownCode(t *testing.T) {
 	}
 }
 
-func hoursOf(n int) desk.Duration { return desk.Duration(time.Duration(n) * time.Hour) }
+func hoursOf(n int) timespan.Duration { return timespan.Duration(time.Duration(n) * time.Hour) }

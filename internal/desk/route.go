@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk/hours"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/sets"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // Route defines the notification targets of a request, the times of reminders, pages and widening,
@@ -16,19 +19,19 @@ type Route struct {
 	Version string `json:"version,omitempty" yaml:"version,omitempty"`
 	// Regions take turns ("follow the sun"). The target "region" is the region that is open.
 	// MinRemaining is how long a region must still be open to be chosen.
-	Regions      []hours.Region `json:"regions,omitempty" yaml:"regions,omitempty"`
-	MinRemaining Duration       `json:"min_remaining,omitempty" yaml:"min_remaining,omitempty"`
-	Steps        []Step         `json:"steps" yaml:"steps"`
+	Regions      []hours.Region    `json:"regions,omitempty" yaml:"regions,omitempty"`
+	MinRemaining timespan.Duration `json:"min_remaining,omitempty" yaml:"min_remaining,omitempty"`
+	Steps        []Step            `json:"steps" yaml:"steps"`
 	// Clock is the clock of the step times. The default is the wall clock.
 	Clock ClockKind `json:"clock,omitempty" yaml:"clock,omitempty"`
 	// DeadlineFrom is the start of the time to the last step, expire. The default is the creation.
 	DeadlineFrom DeadlineFrom `json:"deadline_from,omitempty" yaml:"deadline_from,omitempty"`
 	// Cap is the maximum time from creation to deadline, including late delivery and extensions.
 	// Without a cap the deadline cannot be extended.
-	Cap Duration `json:"cap,omitempty" yaml:"cap,omitempty"`
+	Cap timespan.Duration `json:"cap,omitempty" yaml:"cap,omitempty"`
 	// Grace is the minimum time until the deadline after an outage of the service in which the
 	// deadline passed.
-	Grace Duration `json:"grace_after_outage,omitempty" yaml:"grace_after_outage,omitempty"`
+	Grace timespan.Duration `json:"grace_after_outage,omitempty" yaml:"grace_after_outage,omitempty"`
 	// StartImmediately makes the step times count from the creation, even if the first step is for
 	// a region that is closed. [Join] sets it, so that a region step of one route does not delay
 	// the steps of another.
@@ -57,10 +60,10 @@ const (
 // Step is an action at a time, if the request is still open. It has exactly one of Notify, Remind,
 // Page and Expire. Widen is allowed alone or with Notify.
 type Step struct {
-	At     Duration `json:"at" yaml:"at"`
-	Notify []string `json:"notify,omitempty" yaml:"notify,omitempty"`
-	Remind []string `json:"remind,omitempty" yaml:"remind,omitempty"`
-	Page   []string `json:"page,omitempty" yaml:"page,omitempty"`
+	At     timespan.Duration `json:"at" yaml:"at"`
+	Notify []string          `json:"notify,omitempty" yaml:"notify,omitempty"`
+	Remind []string          `json:"remind,omitempty" yaml:"remind,omitempty"`
+	Page   []string          `json:"page,omitempty" yaml:"page,omitempty"`
 	// Severity is the severity of a page.
 	Severity string `json:"severity,omitempty" yaml:"severity,omitempty"`
 	// Widen lets more people decide, as far as the requirement permits.
@@ -111,7 +114,7 @@ func (s Step) targetsRegion() bool { return slices.Contains(s.targets(), TargetR
 // DefaultRoute returns the route for requests without one: inbox at once, a reminder after 30
 // minutes, a page after 2 hours, expiry after 24 hours.
 func DefaultRoute() Route {
-	hour := Duration(time.Hour)
+	hour := timespan.Duration(time.Hour)
 	return Route{
 		Name: "default",
 		Steps: []Step{
@@ -129,7 +132,7 @@ func DefaultRoute() Route {
 // removed. If none remains, the first step is at once.
 func (r Route) WithDeadline(end time.Duration) Route {
 	first, last := r.Steps[0], r.Steps[r.expiryStep()]
-	first.At, last.At = 0, Duration(end)
+	first.At, last.At = 0, timespan.Duration(end)
 	r.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Expire != "" || s.At >= last.At })
 	if len(r.Steps) == 0 && first.Expire == "" {
 		r.Steps = append(r.Steps, first)
@@ -156,7 +159,7 @@ func (r Route) expiryStep() int {
 }
 
 // addTime returns the time d after t, on the clock of the route.
-func (r Route) addTime(t time.Time, d Duration) time.Time {
+func (r Route) addTime(t time.Time, d timespan.Duration) time.Time {
 	if r.Clock == BusinessClock {
 		if at, err := hours.Add(r.Regions, t, time.Duration(d)); err == nil {
 			return at.UTC()
@@ -235,7 +238,7 @@ func (d *update) resolveTargets(targets []string) []string {
 			resolved = append(resolved, target)
 		}
 	}
-	return union(nil, resolved)
+	return sets.Union(nil, resolved)
 }
 
 // approverTargets returns the targets for the approvers. Anyone is the inbox.
@@ -248,15 +251,15 @@ func (r Request) approverTargets() []string {
 		}
 		for _, who := range g.From {
 			switch {
-			case who == PrincipalAnyone, who == PrincipalRequester && r.Subject.Requester == "":
+			case who == requirement.Anyone, who == requirement.Requester && r.Subject.Requester == "":
 				who = TargetInbox
-			case who == PrincipalRequester:
+			case who == requirement.Requester:
 				who = "user:" + r.Subject.Requester
 			}
 			all = append(all, who)
 		}
 	}
-	return union(nil, all)
+	return sets.Union(nil, all)
 }
 
 func isTarget(target string) bool {

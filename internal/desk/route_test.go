@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/hours"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 func simulated(t *testing.T, route desk.Route, created string) string {
@@ -255,7 +256,7 @@ func TestWithDeadline_MovesExpiryBothWays(t *testing.T) {
 
 func TestDuration_ReadsWhatItWrites(t *testing.T) {
 	for _, text := range []string{"0s", "30m", "1h", "1h30m", "24h", "2d", "90s"} {
-		var first, second desk.Duration
+		var first, second timespan.Duration
 		if err := first.UnmarshalText([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +265,7 @@ func TestDuration_ReadsWhatItWrites(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "d", "-2d", "1.5d", "2 h", "99999999d"} {
-		if new(desk.Duration).UnmarshalText([]byte(bad)) == nil {
+		if new(timespan.Duration).UnmarshalText([]byte(bad)) == nil {
 			t.Errorf("%q is accepted as a duration", bad)
 		}
 	}

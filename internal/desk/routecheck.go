@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk/hours"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 const maxSteps = 50
@@ -90,7 +92,7 @@ func (c *routeCheck) checkStep(i int) {
 		}
 	}
 	for _, who := range s.Widen {
-		if !isPrincipal(who) || who == PrincipalRequester {
+		if !requirement.IsPrincipal(who) || who == requirement.Requester {
 			c.errorf("step %d: %q is not an approver", number, who)
 		}
 	}
@@ -182,7 +184,7 @@ func (c *routeCheck) checkReachable() {
 
 // deadline returns the deadline of a request. delivered is zero before the first delivery. most is
 // the requirement's limit, or 0.
-func (r Route) deadline(created, delivered time.Time, most Duration) time.Time {
+func (r Route) deadline(created, delivered time.Time, most timespan.Duration) time.Time {
 	expire := r.Steps[r.expiryStep()].At
 	last := created.Add(time.Duration(r.Cap))
 	var over time.Time

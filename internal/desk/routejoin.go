@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // Join combines the routes of several rules for one request. It keeps all steps, and the earliest
@@ -64,7 +66,7 @@ func (r Route) checkJoinable(other Route) error {
 
 // joinedCap returns the cap of two joined routes. A route without a cap cannot be extended, so the
 // joined route cannot be either. On the business clock a cap is also an expiry, so it counts.
-func (r Route) joinedCap(other Route) Duration {
+func (r Route) joinedCap(other Route) timespan.Duration {
 	if other.Clock == BusinessClock && (r.Cap == 0 || other.Cap == 0) {
 		return max(r.Cap, other.Cap)
 	}

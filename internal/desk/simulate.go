@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // PlannedStep is a step that a route would take without any action by people.
 type PlannedStep struct {
 	At time.Time `json:"at"`
 	// After is the time since the creation.
-	After Duration `json:"after"`
+	After timespan.Duration `json:"after"`
 	// Step is the number of the step, from 1. 0 is the deadline of a requirement, which is not part
 	// of the route.
 	Step    int      `json:"step"`
@@ -24,7 +27,7 @@ type PlannedStep struct {
 // delivered at once.
 func Simulate(route Route, created time.Time, n int) ([]PlannedStep, error) {
 	env := Env{Now: created}
-	ask := RequestSpec{ID: "simulated", Subject: Subject{Kind: "simulated", ShownDigest: "-"}, Requirement: OnePerson(), Route: route}
+	ask := RequestSpec{ID: "simulated", Subject: Subject{Kind: "simulated", ShownDigest: "-"}, Requirement: requirement.OnePerson(), Route: route}
 	change, err := New(ask, env)
 	if err != nil {
 		return nil, err
@@ -64,7 +67,7 @@ func deliverFirst(change Change, env Env) (Change, error) {
 }
 
 func newPlannedStep(created, at time.Time, step int, does string, targets []string) PlannedStep {
-	return PlannedStep{At: at.UTC(), After: Duration(at.Sub(created)), Step: step, Action: does, Targets: targets}
+	return PlannedStep{At: at.UTC(), After: timespan.Duration(at.Sub(created)), Step: step, Action: does, Targets: targets}
 }
 
 // FormatPlan formats a plan, one line per entry, with times in the given location.

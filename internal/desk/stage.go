@@ -3,37 +3,26 @@ package desk
 import (
 	"fmt"
 	"slices"
-)
 
-// stages returns the stages of the groups in order. Most requirements have one.
-func (q Requirement) stages() []int {
-	if len(q.Groups) == 0 {
-		return []int{0}
-	}
-	all := make([]int, len(q.Groups))
-	for i, g := range q.Groups {
-		all[i] = g.Stage
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
+	"github.com/fermata-go/fermata/internal/requirement"
+)
 
 // openStage returns the open stage as of the last vote: its groups decide now.
 func (r Request) openStage() int {
-	stages := r.Requirement.stages()
+	stages := r.Requirement.Stages()
 	return stages[min(max(r.VoteProgress.Stage, 1), len(stages))-1]
 }
 
 // openStage returns the open stage as of now. If people answer differently, it is that of the
 // answer with the most progress.
 func (d *update) openStage() (int, error) {
-	stages := d.r.Requirement.stages()
+	stages := d.r.Requirement.Stages()
 	open := stages[0]
 	if len(stages) == 1 {
 		return open, nil
 	}
 	for _, v := range d.r.Votes {
-		if v.Verb == VerbReject {
+		if v.Verb == requirement.VerbReject {
 			continue
 		}
 		t, err := d.countVotes(v.Verb, v.Choice)
@@ -47,7 +36,7 @@ func (d *update) openStage() (int, error) {
 
 // checkStage refuses a person whose groups all belong to a later stage than the open one.
 func (d *update) checkStage(person string, open int) error {
-	stages := d.r.Requirement.stages()
+	stages := d.r.Requirement.Stages()
 	if open == stages[len(stages)-1] {
 		return nil
 	}
@@ -70,7 +59,7 @@ func (r Request) groupsAt(stage int) string {
 			if text != "" {
 				text += ", "
 			}
-			text += fmt.Sprintf("%d × %s", g.minCount(), g)
+			text += fmt.Sprintf("%d × %s", g.People(), g.Names())
 		}
 	}
 	return text

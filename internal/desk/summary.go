@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Summary returns the state of the request in one line: "claimed by ann, 1 of 2, needs 1 × finops,
@@ -76,9 +78,9 @@ func formatRemaining(d time.Duration) string {
 // CheckEligible returns why a person may not decide the request, or nil. [Code] knows the errors.
 // It is for display; [Apply] checks again.
 func CheckEligible(r Request, person string, directory Directory) error {
-	verb := VerbApprove
+	verb := requirement.VerbApprove
 	if r.Subject.Action == "" {
-		verb = VerbRespond
+		verb = requirement.VerbRespond
 	}
 	return checkEligibleFor(r, person, verb, directory)
 }
@@ -86,27 +88,27 @@ func CheckEligible(r Request, person string, directory Directory) error {
 // AllowedVerbs returns the verbs of a request that a person may use. The last editor may not
 // approve, but may reject or edit again. If the person may not decide at all, the error is that of
 // [CheckEligible], or [ErrDecisionPending].
-func AllowedVerbs(r Request, person string, directory Directory) ([]Verb, error) {
+func AllowedVerbs(r Request, person string, directory Directory) ([]requirement.Verb, error) {
 	if r.Pending != nil {
 		return nil, ErrDecisionPending
 	}
 	err := CheckEligible(r, person, directory)
 	if !r.canExtend() {
-		r.Requirement.Verbs = slices.DeleteFunc(slices.Clone(r.Requirement.Verbs), func(v Verb) bool { return v == VerbExtend })
+		r.Requirement.Verbs = slices.DeleteFunc(slices.Clone(r.Requirement.Verbs), func(v requirement.Verb) bool { return v == requirement.VerbExtend })
 	}
 	if err == nil {
 		return slices.Clone(r.Requirement.Verbs), nil
 	}
-	if checkEligibleFor(r, person, VerbReject, directory) != nil {
+	if checkEligibleFor(r, person, requirement.VerbReject, directory) != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(r.Requirement.Verbs), func(v Verb) bool { return v == VerbApprove }), nil
+	return slices.DeleteFunc(slices.Clone(r.Requirement.Verbs), func(v requirement.Verb) bool { return v == requirement.VerbApprove }), nil
 }
 
 // canExtend reports whether the route lets people extend the deadline.
 func (r Request) canExtend() bool { return r.Route.Cap > 0 }
 
-func checkEligibleFor(r Request, person string, verb Verb, directory Directory) error {
+func checkEligibleFor(r Request, person string, verb requirement.Verb, directory Directory) error {
 	d := &update{r: r, env: Env{Directory: directory}, command: "decide", from: From{Actor: Actor{ID: person}}}
 	if err := d.checkEligible(person, verb); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -129,9 +130,9 @@ func TestDecode_Version1(t *testing.T) {
 // fullRequest is a document in which every member is set.
 func fullRequest(t *testing.T) []byte {
 	t.Helper()
-	ask := specNeeding(desk.Group{From: []string{"group:dba"}, Count: 2, Widen: []string{"group:managers"}})
+	ask := specNeeding(requirement.Group{From: []string{"group:dba"}, Count: 2, Widen: []string{"group:managers"}})
 	ask.Route = followTheSunRoute()
-	ask.Requirement.Deadline, ask.Requirement.MinAuth, ask.Requirement.Denials = dur(48*hour), desk.AuthSSO, 2
+	ask.Requirement.Deadline, ask.Requirement.MinAuth, ask.Requirement.DenyCount = dur(48*hour), requirement.AuthSSO, 2
 	ask.Subject.Risk, ask.Subject.Policy, ask.Subject.Rules, ask.Subject.Reason = 3, "p1", []string{"bulk-delete"}, "destructive"
 	w := open(t, ask)
 	w.apply(desk.RecordDelivery{Target: "slack:emea", At: w.now})
@@ -191,12 +192,12 @@ func TestApply_UnknownVersionIsRefused(t *testing.T) {
 
 func TestNew_WithoutRequirementOnePersonDecides(t *testing.T) {
 	ask := actionSpec()
-	ask.Requirement = desk.Requirement{}
+	ask.Requirement = requirement.Requirement{}
 	w := open(t, ask)
 	w.apply(desk.ApproveEdited{From: w.from("eve"), Args: other})
 	w.mustEnd(desk.OutcomeApproved, "eve")
 
-	ask.Requirement = desk.Requirement{Exclude: []desk.Duty{desk.DutyRequester}}
+	ask.Requirement = requirement.Requirement{Exclude: []requirement.Duty{requirement.DutyRequester}}
 	w = open(t, ask)
 	// it sets a requirement but no editable fields
 	w.mustRefuse("not_allowed", desk.ApproveEdited{From: w.from("eve"), Args: other})
@@ -210,15 +211,15 @@ func TestNew_IncompleteSpecIsRefused(t *testing.T) {
 		"no id":                       func(a *desk.RequestSpec) { a.ID = "" },
 		"no kind":                     func(a *desk.RequestSpec) { a.Subject.Kind = "" },
 		"no digest of the action":     func(a *desk.RequestSpec) { a.Subject.ActionDigest = "" },
-		"an empty group":              func(a *desk.RequestSpec) { a.Requirement.Groups = []desk.Group{{}} },
+		"an empty group":              func(a *desk.RequestSpec) { a.Requirement.Groups = []requirement.Group{{}} },
 		"an unknown principal":        func(a *desk.RequestSpec) { a.Requirement.Groups[0].From = []string{"dba"} },
 		"too many":                    func(a *desk.RequestSpec) { a.Requirement.Groups[0].Count = 51 },
-		"an unknown duty":             func(a *desk.RequestSpec) { a.Requirement.Exclude = []desk.Duty{"janitor"} },
-		"an unknown verb":             func(a *desk.RequestSpec) { a.Requirement.Verbs = []desk.Verb{"bless"} },
+		"an unknown duty":             func(a *desk.RequestSpec) { a.Requirement.Exclude = []requirement.Duty{"janitor"} },
+		"an unknown verb":             func(a *desk.RequestSpec) { a.Requirement.Verbs = []requirement.Verb{"bless"} },
 		"an unknown strength":         func(a *desk.RequestSpec) { a.Requirement.MinAuth = "pinky swear" },
 		"an invalid pointer":          func(a *desk.RequestSpec) { a.Requirement.Editable = []string{"limit"} },
 		"approve on timeout":          func(a *desk.RequestSpec) { a.Requirement.OnTimeout = "approve" },
-		"escalate without a deadline": func(a *desk.RequestSpec) { a.Requirement.OnTimeout = desk.EscalateOnTimeout },
+		"escalate without a deadline": func(a *desk.RequestSpec) { a.Requirement.OnTimeout = requirement.EscalateOnTimeout },
 		"a route without expiry":      func(a *desk.RequestSpec) { a.Route.Steps = []desk.Step{{Notify: []string{"inbox"}}} },
 		"invalid arguments":           func(a *desk.RequestSpec) { a.Args = json.RawMessage(`{`) },
 	} {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/internal/desk/quorum"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/sets"
 )
 
 // VoteProgress is the progress of the votes towards a decision, as of the last vote.
@@ -64,12 +66,12 @@ type voteCount struct {
 }
 
 // isMember reports whether a person is currently in a group of the requirement.
-func (d *update) isMember(g Group, person string) (bool, error) {
+func (d *update) isMember(g requirement.Group, person string) (bool, error) {
 	for _, who := range g.From {
 		switch {
-		case who == PrincipalAnyone, who == "user:"+person, who == PrincipalRequester && person == d.r.Subject.Requester:
+		case who == requirement.Anyone, who == "user:"+person, who == requirement.Requester && person == d.r.Subject.Requester:
 			return true, nil
-		case who == PrincipalRequester, strings.HasPrefix(who, "user:"), d.env.Directory == nil:
+		case who == requirement.Requester, strings.HasPrefix(who, "user:"), d.env.Directory == nil:
 			continue
 		}
 		in, err := d.env.Directory.Member(who, person)
@@ -91,14 +93,14 @@ func (d *update) groupsOf(person string) (names []string, err error) {
 			return nil, err
 		}
 		if in {
-			names = append(names, g.String())
+			names = append(names, g.Names())
 		}
 	}
 	return names, nil
 }
 
 // checkEligible returns why a person may not decide now: excluded by a duty, or not in any group.
-func (d *update) checkEligible(person string, verb Verb) error {
+func (d *update) checkEligible(person string, verb requirement.Verb) error {
 	for _, duty := range d.r.Requirement.Exclude {
 		if d.hasDuty(duty, person, verb) {
 			return d.refuse(ErrExcluded, person+" is its "+strings.ReplaceAll(string(duty), "_", " "))
@@ -134,25 +136,27 @@ func (d *update) checkAudience(person string) error {
 
 // isEligible reports whether a person may decide now. If the directory is unavailable, it returns
 // false: an extra notice is better than a missing one.
-func (d *update) isEligible(person string) bool { return d.checkEligible(person, VerbApprove) == nil }
+func (d *update) isEligible(person string) bool {
+	return d.checkEligible(person, requirement.VerbApprove) == nil
+}
 
 // hasDuty reports whether a person has a duty that excludes the verb.
-func (d *update) hasDuty(duty Duty, person string, verb Verb) bool {
+func (d *update) hasDuty(duty requirement.Duty, person string, verb requirement.Verb) bool {
 	switch duty {
-	case DutyRequester:
+	case requirement.DutyRequester:
 		return person == d.r.Subject.Requester
-	case DutyAuthor:
+	case requirement.DutyAuthor:
 		return slices.Contains(d.r.Subject.Authors, person)
-	case DutyPriorApprover:
+	case requirement.DutyPriorApprover:
 		return slices.Contains(d.r.Subject.PriorApprovers, person) || slices.Contains(d.env.PriorApprovers, person)
-	case DutyLastEditor: // a second editor replaces the last editor and is then checked as such
-		return verb == VerbApprove && person != "" && person == d.r.LastEditor()
+	case requirement.DutyLastEditor: // a second editor replaces the last editor and is then checked as such
+		return verb == requirement.VerbApprove && person != "" && person == d.r.LastEditor()
 	}
 	return true // an unknown duty excludes everyone
 }
 
 // countVotes assigns the voters for a choice to the groups, with current memberships.
-func (d *update) countVotes(verb Verb, choice string) (voteCount, error) {
+func (d *update) countVotes(verb requirement.Verb, choice string) (voteCount, error) {
 	var t voteCount
 	var people []string
 	var in [][]bool
@@ -179,7 +183,7 @@ func (d *update) countVotes(verb Verb, choice string) (voteCount, error) {
 	}
 	t.Result, t.stage = d.assign(in)
 	for i, person := range people {
-		if t.GroupOf[i] >= 0 || verb == VerbReject {
+		if t.GroupOf[i] >= 0 || verb == requirement.VerbReject {
 			t.by = append(t.by, person)
 		}
 	}
@@ -189,7 +193,7 @@ func (d *update) countVotes(verb Verb, choice string) (voteCount, error) {
 // assign assigns voters to groups, stage by stage: a vote counts for a group only if all groups of
 // earlier stages are satisfied. It returns the open stage, or the last one if all are satisfied.
 func (d *update) assign(in [][]bool) (result quorum.Result, open int) {
-	stages := d.r.Requirement.stages()
+	stages := d.r.Requirement.Stages()
 	for _, open = range stages {
 		reached := make([][]bool, len(in))
 		for p, row := range in {
@@ -231,7 +235,7 @@ func (d *update) uncountedReason(v Vote) (string, error) {
 
 // updateProgress recounts the votes for display, for the choice with the most votes.
 func (d *update) updateProgress() error {
-	p := VoteProgress{Need: totalCount(d.r.Requirement.Groups), RejectionsNeeded: max(1, d.r.Requirement.Denials)}
+	p := VoteProgress{Need: requirement.People(d.r.Requirement.Groups), RejectionsNeeded: max(1, d.r.Requirement.DenyCount)}
 	var best voteCount
 	best.Result, best.stage = d.assign(nil)
 	for _, v := range d.r.Votes {
@@ -239,23 +243,23 @@ func (d *update) updateProgress() error {
 		if err != nil {
 			return err
 		}
-		p.Uncounted = union(p.Uncounted, t.uncounted)
-		if v.Verb == VerbReject {
+		p.Uncounted = sets.Union(p.Uncounted, t.uncounted)
+		if v.Verb == requirement.VerbReject {
 			p.Rejections = max(p.Rejections, len(t.by))
 		} else if t.Have() > best.Have() {
 			best = t
 		}
 	}
 	p.Have = best.Have()
-	if stages := d.r.Requirement.stages(); len(stages) > 1 {
+	if stages := d.r.Requirement.Stages(); len(stages) > 1 {
 		p.Stage, p.Stages = slices.Index(stages, best.stage)+1, len(stages)
 	}
 	for i, n := range best.Missing {
 		if n > 0 && d.r.Requirement.Groups[i].Stage <= best.stage {
-			p.Missing = append(p.Missing, MissingGroup{Group: d.r.Requirement.Groups[i].String(), Count: n})
+			p.Missing = append(p.Missing, MissingGroup{Group: d.r.Requirement.Groups[i].Names(), Count: n})
 		}
 	}
-	if !slices.Contains(d.r.Requirement.Verbs, VerbReject) {
+	if !slices.Contains(d.r.Requirement.Verbs, requirement.VerbReject) {
 		p.RejectionsNeeded = 0
 	}
 	d.r.VoteProgress = p
@@ -265,7 +269,7 @@ func (d *update) updateProgress() error {
 func (d *update) groupCounts() []int {
 	counts := make([]int, len(d.r.Requirement.Groups))
 	for i, g := range d.r.Requirement.Groups {
-		counts[i] = g.minCount()
+		counts[i] = g.People()
 	}
 	return counts
 }

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/sets"
 )
 
 func (Tick) apply(d *update) error {
@@ -40,9 +43,9 @@ func (d *update) timeoutDecision() Decision {
 		rule = " (" + strings.Join(d.r.Subject.Rules, ", ") + ")"
 	}
 	switch {
-	case d.r.Requirement.OnTimeout == RejectOnTimeout:
+	case d.r.Requirement.OnTimeout == requirement.RejectOnTimeout:
 		return Decision{Outcome: OutcomeRejected, By: []string{ClockName}, Reason: fmt.Sprintf("not decided by %s: the rules%s reject it then", formatTime(d.r.Deadline), rule)}
-	case d.r.Requirement.OnTimeout == DefaultOnTimeout && d.r.DefaultAnswer != nil:
+	case d.r.Requirement.OnTimeout == requirement.DefaultOnTimeout && d.r.DefaultAnswer != nil:
 		return Decision{Outcome: OutcomeAnswered, By: []string{ClockName}, Value: d.r.DefaultAnswer, Reason: fmt.Sprintf("not answered by %s: the rules%s take the default answer", formatTime(d.r.Deadline), rule)}
 	}
 	return Decision{Outcome: OutcomeExpired, Reason: d.r.Route.Steps[d.r.Route.expiryStep()].Expire}
@@ -62,8 +65,8 @@ func (a RecordDelivery) apply(d *update) error {
 	if first && d.r.Route.DeadlineFrom == DeadlineFromDelivered {
 		// Only the first delivery shortens the deadline that applied without one. An extended
 		// deadline stays.
-		if open := d.r.Route.deadline(d.r.Created, time.Time{}, d.r.Requirement.maxOpen()); d.r.Deadline.Equal(open) {
-			d.r.Deadline = d.r.Route.deadline(d.r.Created, at, d.r.Requirement.maxOpen())
+		if open := d.r.Route.deadline(d.r.Created, time.Time{}, d.r.Requirement.MaxOpen()); d.r.Deadline.Equal(open) {
+			d.r.Deadline = d.r.Route.deadline(d.r.Created, at, d.r.Requirement.MaxOpen())
 			detail["deadline"] = d.r.Deadline.Format(time.RFC3339Nano)
 		}
 	}
@@ -238,7 +241,7 @@ func (d *update) fireStep(step int) {
 		}
 		if n.Kind == NoticePage {
 			n.Incident, n.Severity = d.r.IncidentKey(), s.Severity
-			d.r.RouteProgress.Paged = union(d.r.RouteProgress.Paged, targets)
+			d.r.RouteProgress.Paged = sets.Union(d.r.RouteProgress.Paged, targets)
 		}
 		d.notices = append(d.notices, n)
 	}
@@ -250,7 +253,7 @@ func (d *update) fireStep(step int) {
 func (d *update) widen(more []string) {
 	var added []string
 	for i, g := range d.r.Requirement.Groups {
-		before := g.String()
+		before := g.Names()
 		for _, who := range more {
 			if slices.Contains(g.Widen, who) && !slices.Contains(g.From, who) { //mutate:widen-needs-member
 				g.From = append(slices.Clone(g.From), who)
@@ -261,18 +264,18 @@ func (d *update) widen(more []string) {
 		d.r.VoteProgress.Missing = slices.Clone(d.r.VoteProgress.Missing)
 		for j, m := range d.r.VoteProgress.Missing {
 			if m.Group == before {
-				d.r.VoteProgress.Missing[j].Group = g.String()
+				d.r.VoteProgress.Missing[j].Group = g.Names()
 			}
 		}
 	}
-	if added = union(nil, added); len(added) > 0 {
-		d.logEvent(EventWidened, "lets "+Group{From: added}.String()+" decide too", map[string]string{"to": strings.Join(added, "\n")})
+	if added = sets.Union(nil, added); len(added) > 0 {
+		d.logEvent(EventWidened, "lets "+requirement.Group{From: added}.Names()+" decide too", map[string]string{"to": strings.Join(added, "\n")})
 	}
 }
 
 // overdueAt returns when the rest of the route fires at once. It is zero if never.
 func (d *update) overdueAt() time.Time {
-	if d.r.RouteProgress.Overdue || d.r.Requirement.OnTimeout != EscalateOnTimeout {
+	if d.r.RouteProgress.Overdue || d.r.Requirement.OnTimeout != requirement.EscalateOnTimeout {
 		return time.Time{}
 	}
 	return d.r.Created.Add(time.Duration(d.r.Requirement.Deadline))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/hours"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 	hour   = time.Hour
 )
 
-func dur(t time.Duration) desk.Duration { return desk.Duration(t) }
+func dur(t time.Duration) timespan.Duration { return timespan.Duration(t) }
 
 func TestDefaultRoute_NotifiesRemindsPagesAndExpires(t *testing.T) {
 	w := open(t, actionSpec())
@@ -198,7 +200,7 @@ func TestSnooze_EndsWhenRouteRestarts(t *testing.T) {
 }
 
 func TestWiden_AddsPermittedApprovers(t *testing.T) {
-	ask := specNeeding(desk.Group{From: []string{"group:dba"}, Widen: []string{"group:managers"}})
+	ask := specNeeding(requirement.Group{From: []string{"group:dba"}, Widen: []string{"group:managers"}})
 	ask.Route = desk.Route{Name: "x", Steps: []desk.Step{
 		{At: dur(hour), Notify: []string{"approvers"}, Widen: []string{"group:managers", "group:finops"}}, {At: dur(2 * hour), Expire: "stale"},
 	}}
@@ -315,11 +317,11 @@ func TestExtend_NeedsACap(t *testing.T) {
 	ask.Route = desk.Route{Name: "x", Steps: []desk.Step{{At: 0, Notify: []string{"inbox"}}, {At: dur(hour), Expire: "stale"}}}
 	w := open(t, ask)
 	w.mustRefuse("bad_time", desk.Extend{From: w.from("ann"), Until: start.Add(2 * hour)})
-	for cap, want := range map[desk.Duration]bool{0: false, dur(2 * hour): true} {
+	for cap, want := range map[timespan.Duration]bool{0: false, dur(2 * hour): true} {
 		r := w.request
 		r.Route.Cap = cap
 		verbs, err := desk.AllowedVerbs(r, "ann", w.members)
-		if err != nil || slices.Contains(verbs, desk.VerbExtend) != want {
+		if err != nil || slices.Contains(verbs, requirement.VerbExtend) != want {
 			t.Errorf("cap %s: %v, %v", cap, verbs, err)
 		}
 	}
@@ -327,7 +329,7 @@ func TestExtend_NeedsACap(t *testing.T) {
 
 func TestOnTimeout_EscalateFiresAllStepsAndKeepsRouteDeadline(t *testing.T) {
 	ask := actionSpec()
-	ask.Requirement.Deadline, ask.Requirement.OnTimeout = dur(hour), desk.EscalateOnTimeout
+	ask.Requirement.Deadline, ask.Requirement.OnTimeout = dur(hour), requirement.EscalateOnTimeout
 	w := open(t, ask)
 	w.advanceTo(hour)
 	w.mustBeOpen()
@@ -441,7 +443,7 @@ func TestRecordOutage_LaterRequestIsNotExtended(t *testing.T) {
 		t.Error("an outage before the creation moved the deadline")
 	}
 	soon := actionSpec()
-	soon.Requirement.Deadline = desk.Duration(minute)
+	soon.Requirement.Deadline = timespan.Duration(minute)
 	w = open(t, soon)
 	w.now = start.Add(minute)
 	if w.apply(desk.RecordOutage{Start: start.Add(-hour), End: start}).Changed() {

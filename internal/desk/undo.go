@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // MaxUndo is the longest undo window of a requirement.
-const MaxUndo = Duration(10 * time.Minute)
+const MaxUndo = timespan.Duration(10 * time.Minute)
 
 // PendingDecision is a decision that is not in effect yet. The voter whose vote completed it can
 // withdraw that vote until EffectiveAt. The votes are counted again then.

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // undoable is a request to one dba with an undo window of 30 seconds.
 func undoable(t *testing.T, ask desk.RequestSpec) *fixture {
 	t.Helper()
-	ask.Requirement.Undo = desk.Duration(30 * time.Second)
+	ask.Requirement.Undo = timespan.Duration(30 * time.Second)
 	return open(t, ask)
 }
 
@@ -39,7 +41,7 @@ func TestUndo_DecisionIsEffectiveAfterTheWindow(t *testing.T) {
 	w.apply(desk.Tick{})
 	w.mustEnd(desk.OutcomeApproved, "ann")
 	decided := w.last.Events[0]
-	if decided.Type != desk.EventDecided || decided.By != "ann" || decided.Auth != desk.AuthSSO || decided.Via != "web" || decided.Detail["shown"] != "shown" || decided.Detail["groups"] != "dba" {
+	if decided.Type != desk.EventDecided || decided.By != "ann" || decided.Auth != requirement.AuthSSO || decided.Via != "web" || decided.Detail["shown"] != "shown" || decided.Detail["groups"] != "dba" {
 		t.Errorf("event = %+v, want the decision of ann", decided)
 	}
 	if w.request.Pending != nil {
@@ -181,15 +183,15 @@ func TestUndo_EditStays(t *testing.T) {
 }
 
 func TestUndo_WindowIsLimited(t *testing.T) {
-	for _, undo := range []desk.Duration{-1, desk.MaxUndo + 1} {
+	for _, undo := range []timespan.Duration{-1, requirement.MaxUndo + 1} {
 		ask := actionSpec()
 		ask.Requirement.Undo = undo
 		if _, err := desk.New(ask, desk.Env{Now: start}); err == nil || !strings.Contains(err.Error(), "undo") {
 			t.Errorf("undo %s: %v", undo, err)
 		}
 	}
-	longer := desk.Requirement{Undo: desk.Duration(time.Minute)}
-	if merged := (desk.Requirement{Undo: 1}).Merge(longer); merged.Undo != longer.Undo {
+	longer := requirement.Requirement{Undo: timespan.Duration(time.Minute)}
+	if merged := (requirement.Requirement{Undo: 1}).Merge(longer); merged.Undo != longer.Undo {
 		t.Errorf("merged to %s", merged.Undo)
 	}
 }

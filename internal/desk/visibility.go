@@ -3,6 +3,8 @@ package desk
 import (
 	"slices"
 	"strings"
+
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Viewer is a caller who wants to see a request.
@@ -49,7 +51,7 @@ func (r Request) GroupsOf(person string, directory Directory) (groups []string, 
 			if !strings.Contains(who, ":") || strings.HasPrefix(who, "user:") || slices.Contains(groups, who) {
 				continue
 			}
-			in, err := d.isMember(Group{From: []string{who}}, person)
+			in, err := d.isMember(requirement.Group{From: []string{who}}, person)
 			if err != nil {
 				return nil, err
 			}
@@ -73,7 +75,7 @@ func (r Request) inAudiences(v Viewer, directory Directory) (bool, error) {
 		if slices.ContainsFunc(v.Roles, func(role string) bool { return slices.Contains(audience, "role:"+role) }) {
 			continue
 		}
-		if in, err := d.isMember(Group{From: audience}, v.ID); !in || err != nil {
+		if in, err := d.isMember(requirement.Group{From: audience}, v.ID); !in || err != nil {
 			return false, err
 		}
 	}
@@ -85,12 +87,12 @@ func (r Request) inAudiences(v Viewer, directory Directory) (bool, error) {
 func (r Request) decidesByName(person string, directory Directory) (bool, error) {
 	d := &update{r: r, env: Env{Directory: directory}, command: CommandView, from: From{Actor: Actor{ID: person}}}
 	for _, duty := range r.Requirement.Exclude {
-		if d.hasDuty(duty, person, VerbReject) {
+		if d.hasDuty(duty, person, requirement.VerbReject) {
 			return false, nil
 		}
 	}
 	for _, g := range r.Requirement.Groups {
-		g.From = slices.DeleteFunc(slices.Clone(g.From), func(who string) bool { return who == PrincipalAnyone })
+		g.From = slices.DeleteFunc(slices.Clone(g.From), func(who string) bool { return who == requirement.Anyone })
 		if in, err := d.isMember(g, person); in || err != nil {
 			return in, err
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // A restricted request is visible to its audience, to the people who decide it, to the agent that
@@ -20,7 +21,7 @@ func TestVisibleTo_AudienceAndDeciders(t *testing.T) {
 		return desk.Viewer{ID: id, Kind: desk.ActorHuman, Roles: roles}
 	}
 	open := spec([]string{"group:hr"})
-	open.Requirement.Groups = []desk.Group{{From: []string{desk.PrincipalAnyone}}}
+	open.Requirement.Groups = []requirement.Group{{From: []string{requirement.Anyone}}}
 	for name, c := range map[string]struct {
 		r    desk.Request
 		by   desk.Viewer
@@ -40,8 +41,8 @@ func TestVisibleTo_AudienceAndDeciders(t *testing.T) {
 		"who decides":                   {spec([]string{"group:hr"}), person("dora"), true},
 		"who may not decide":            {spec([]string{"group:hr"}), person("rita"), false},
 		"the requester, not listed":     {spec([]string{"group:hr"}), person("rita"), false},
-		"the requester, listed":         {spec([]string{desk.PrincipalRequester}), person("rita"), true},
-		"another requester":             {spec([]string{desk.PrincipalRequester}), person("zoe"), false},
+		"the requester, listed":         {spec([]string{requirement.Requester}), person("rita"), true},
+		"another requester":             {spec([]string{requirement.Requester}), person("zoe"), false},
 		"the agent that asked":          {spec([]string{"group:hr"}), desk.Viewer{ID: "rita", Kind: desk.ActorAgent}, true},
 		"another agent":                 {spec([]string{"group:hr"}), desk.Viewer{ID: "bot", Kind: desk.ActorAgent}, false},
 		"an agent in a group":           {spec([]string{"group:hr"}), desk.Viewer{ID: "dora", Kind: desk.ActorAgent}, false},
@@ -56,7 +57,7 @@ func TestVisibleTo_AudienceAndDeciders(t *testing.T) {
 
 // People whom a step of the route adds see the request from then on.
 func TestVisibleTo_WidenedGroup(t *testing.T) {
-	r := desk.Request{Requirement: desk.Requirement{VisibleTo: [][]string{{"group:hr"}}, Groups: []desk.Group{{From: []string{"group:dba"}, Widen: []string{"user:max"}}}}}
+	r := desk.Request{Requirement: requirement.Requirement{VisibleTo: [][]string{{"group:hr"}}, Groups: []requirement.Group{{From: []string{"group:dba"}, Widen: []string{"user:max"}}}}}
 	max := desk.Viewer{ID: "max", Kind: desk.ActorHuman}
 	if seen, err := r.VisibleTo(max, nil); seen || err != nil {
 		t.Errorf("before: %v, %v", seen, err)
@@ -73,7 +74,7 @@ func (unavailableDirectory) Member(string, string) (bool, error) { return true, 
 
 // A directory that does not answer shows nothing.
 func TestVisibleTo_BrokenDirectoryIsAnError(t *testing.T) {
-	r := desk.Request{Requirement: desk.Requirement{VisibleTo: [][]string{{"group:hr"}}}}
+	r := desk.Request{Requirement: requirement.Requirement{VisibleTo: [][]string{{"group:hr"}}}}
 	seen, err := r.VisibleTo(desk.Viewer{ID: "zoe", Kind: desk.ActorHuman}, unavailableDirectory{})
 	if seen || !errors.Is(err, desk.ErrDirectoryUnavailable) {
 		t.Errorf("%v, %v", seen, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
@@ -216,7 +217,7 @@ func checkAttested(t *testing.T, s store.Store, graphID, input, answer, said str
 	id := waits(t, began(t, e, "k", graphID, input)).Interrupts[0].ID
 	as := func(resume, value string) executor.RunRequest {
 		request := word("ann", "k", resume, id, value)
-		request.Auth, request.Via = desk.AuthSSO, "test"
+		request.Auth, request.Via = requirement.AuthSSO, "test"
 		return request
 	}
 	for n, value := range forged {
@@ -246,7 +247,7 @@ func checkAttested(t *testing.T, s store.Store, graphID, input, answer, said str
 		t.Errorf("the audit log says that %s decided at %s, the API %v", who, at, want)
 	}
 	stored := attestedOutput(t, done.Output)
-	if stored.By != "ann" || hasAt && !stored.At.Equal(q.DecidedAt) || hasAuth && stored.Auth != string(desk.AuthSSO) || said != "" && stored.Said != said {
+	if stored.By != "ann" || hasAt && !stored.At.Equal(q.DecidedAt) || hasAuth && stored.Auth != string(requirement.AuthSSO) || said != "" && stored.Said != said {
 		t.Errorf("the run stores %+v, decided at %v", stored, q.DecidedAt)
 	}
 	checkShownAnswer(t, q)
@@ -298,7 +299,7 @@ func TestAttest_QuorumNamesAllWhoDecided(t *testing.T) {
 	s := memory.NewStore(nil)
 	e := office(t, s, new(dropper), nil)
 	id := startAs(t, e, "req").Interrupts[0].ID
-	for who, auth := range map[string]desk.Auth{"bob": desk.AuthMFA, "eve": desk.AuthToken} {
+	for who, auth := range map[string]requirement.Auth{"bob": requirement.AuthMFA, "eve": requirement.AuthToken} {
 		vote := word(who, "drop-1", "of "+who, id, yes)
 		vote.Auth, vote.Via = auth, "test"
 		if _, err := e.Run(t.Context(), vote); err != nil {
@@ -313,7 +314,7 @@ func TestAttest_QuorumNamesAllWhoDecided(t *testing.T) {
 	if err := json.Unmarshal(q.Answer, &decided); err != nil {
 		t.Fatal(err)
 	}
-	if by := decided.By; by != "bob, eve" && by != "eve, bob" || q.DecidedBy != by || decided.Auth != string(desk.AuthToken) || !decided.At.Equal(q.DecidedAt) {
+	if by := decided.By; by != "bob, eve" && by != "eve, bob" || q.DecidedBy != by || decided.Auth != string(requirement.AuthToken) || !decided.At.Equal(q.DecidedAt) {
 		t.Errorf("decided %+v, the API says by %s", decided, q.DecidedBy)
 	}
 }
@@ -378,7 +379,7 @@ rules:
 `))
 		id := waits(t, began(t, e, "k", "inproc:hold", `{"table":"users"}`)).Interrupts[0].ID
 		request := word("ann", "k", "r", id, test.answer)
-		request.Auth, request.Via = desk.AuthSSO, "test"
+		request.Auth, request.Via = requirement.AuthSSO, "test"
 		_, err := e.Run(t.Context(), request)
 		lines := refusals(t, s)
 		if test.allowed && (err != nil || len(lines) > 0) {

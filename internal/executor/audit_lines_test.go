@@ -13,7 +13,9 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -77,7 +79,7 @@ func TestI12_LogHasWidenedGroupsAndGrantUse(t *testing.T) {
 	e := office(t, s, d, func(c *executor.Config) {
 		c.Desk.Policy = loadRules(t, strings.Replace(oneDBA, `{from: ["group:dba"]}`, `{from: ["group:dba"], widen: ["group:owners"]}`, 1))
 		route := desk.DefaultRoute()
-		route.Steps = slices.Insert(route.Steps, 1, desk.Step{At: desk.Duration(time.Minute), Widen: []string{"group:owners"}})
+		route.Steps = slices.Insert(route.Steps, 1, desk.Step{At: timespan.Duration(time.Minute), Widen: []string{"group:owners"}})
 		c.Desk.Routes = map[string]desk.Route{"default": route}
 	})
 	asked := startAs(t, e, "req").Interrupts[0].ID
@@ -89,7 +91,7 @@ func TestI12_LogHasWidenedGroupsAndGrantUse(t *testing.T) {
 	if words := recorded[audit.RequestDecided](t, s); len(words) != 1 || !slices.Equal(words[0].Groups, []string{"dba or owners"}) {
 		t.Errorf("groups of bob's vote: %+v", words)
 	}
-	if _, err := e.CreateGrant(t.Context(), "acme", asked, executor.GrantRequest{By: "bob", Auth: desk.AuthMFA, TTL: time.Hour, MaxUses: 1}); err != nil {
+	if _, err := e.CreateGrant(t.Context(), "acme", asked, executor.GrantRequest{By: "bob", Auth: requirement.AuthMFA, TTL: time.Hour, MaxUses: 1}); err != nil {
 		t.Fatal(err)
 	}
 	completed(t, mustRun(t, e, dropAs("req", "again")))
@@ -145,7 +147,7 @@ func TestI12_DeadlineExtensionIsInTheLog(t *testing.T) {
 func TestI12_LogHasMissedSteps(t *testing.T) {
 	route := desk.DefaultRoute()
 	// the reminder and the page
-	route.Steps[1].At, route.Steps[2].At = desk.Duration(10*time.Minute), desk.Duration(20*time.Minute)
+	route.Steps[1].At, route.Steps[2].At = timespan.Duration(10*time.Minute), timespan.Duration(20*time.Minute)
 	for name, test := range map[string]struct {
 		before func(t *testing.T, e *executor.Executor, asked string)
 		steps  []string

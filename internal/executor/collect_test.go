@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store/memory"
@@ -248,7 +249,7 @@ rules:
 	var outcome fermata.Outcome
 	for i, verb := range []string{"approve", "reject"} {
 		request := word("ann", "rules", fmt.Sprint("r", i), waiting.Interrupts[i].ID, fmt.Sprintf(`{"verb":%q}`, verb))
-		request.Via, request.Auth = "test", desk.AuthSSO
+		request.Via, request.Auth = "test", requirement.AuthSSO
 		outcome = mustRun(t, e, request)
 	}
 	completed(t, outcome)

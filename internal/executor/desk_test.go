@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 const twoPeople = `
@@ -250,9 +251,9 @@ func TestI10_EachStepOfARouteIsTakenOnce(t *testing.T) {
 		told := make(map[string]int)
 		decided := make(chan struct{})
 		change := func(c *executor.Config) {
-			c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Cap: desk.Duration(2 * time.Hour), Steps: []desk.Step{
-				{Notify: []string{"inbox"}}, {At: desk.Duration(20 * time.Millisecond), Remind: []string{"inbox"}},
-				{At: desk.Duration(40 * time.Millisecond), Page: []string{"oncall:dba"}, Severity: "error"}, {At: desk.Duration(time.Hour), Expire: "stale"},
+			c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Cap: timespan.Duration(2 * time.Hour), Steps: []desk.Step{
+				{Notify: []string{"inbox"}}, {At: timespan.Duration(20 * time.Millisecond), Remind: []string{"inbox"}},
+				{At: timespan.Duration(40 * time.Millisecond), Page: []string{"oncall:dba"}, Severity: "error"}, {At: timespan.Duration(time.Hour), Expire: "stale"},
 			}}}
 			c.Desk.Channels = []channel.Channel{channel.Notify(func(_ context.Context, account string, n desk.Notice) error {
 				mu.Lock()

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/hours"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -28,14 +29,14 @@ func followTheSun() desk.Route {
 	}
 	viewed := []desk.SkipCondition{desk.SkipIfViewed}
 	return desk.Route{
-		Name: "default", MinRemaining: desk.Duration(30 * time.Minute), DeadlineFrom: desk.DeadlineFromDelivered, Cap: desk.Duration(120 * time.Hour),
+		Name: "default", MinRemaining: timespan.Duration(30 * time.Minute), DeadlineFrom: desk.DeadlineFromDelivered, Cap: timespan.Duration(120 * time.Hour),
 		Regions: []hours.Region{region("emea", "Europe/Zurich", 9, 18), region("apac", "Australia/Sydney", 9, 18), region("amer", "America/New_York", 9, 17)},
 		Steps: []desk.Step{
 			{Notify: []string{"region", "inbox"}},
-			{At: desk.Duration(30 * time.Minute), Remind: []string{"region"}, SkipIf: viewed},
-			{At: desk.Duration(2 * time.Hour), Page: []string{"pagerduty:dba"}, Severity: "error"},
-			{At: desk.Duration(9 * time.Hour), Notify: []string{"region"}, SkipIf: viewed},
-			{At: desk.Duration(24 * time.Hour), Expire: "stale"},
+			{At: timespan.Duration(30 * time.Minute), Remind: []string{"region"}, SkipIf: viewed},
+			{At: timespan.Duration(2 * time.Hour), Page: []string{"pagerduty:dba"}, Severity: "error"},
+			{At: timespan.Duration(9 * time.Hour), Notify: []string{"region"}, SkipIf: viewed},
+			{At: timespan.Duration(24 * time.Hour), Expire: "stale"},
 		},
 	}
 }

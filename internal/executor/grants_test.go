@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/policy/grant"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -173,7 +174,7 @@ func TestGrants_NeedTheCurrentRequirement(t *testing.T) {
 	asked := startAs(t, e, "req").Interrupts[0].ID
 	for _, who := range []string{"bob", "eve"} {
 		request := word(who, "drop-1", "by "+who, asked, yes)
-		request.Auth = desk.AuthHardware
+		request.Auth = requirement.AuthHardware
 		mustRun(t, e, request)
 	}
 	delete(members, "group:dba") // bob is no longer a member

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/tool"
@@ -63,7 +64,7 @@ func TestGuard_PolicyMakesArgumentsEditable(t *testing.T) {
 			asked := waits(t, mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: "k", Graph: "inproc:clerk", Input: json.RawMessage(`{"query":"send it"}`), Actor: "ann"}))
 			say := func(resume, answer string) (fermata.Outcome, error) {
 				request := executor.DecideRequest{
-					Account: "acme", ResumeID: resume, Actor: "bob", Auth: desk.AuthSSO,
+					Account: "acme", ResumeID: resume, Actor: "bob", Auth: requirement.AuthSSO,
 					Targets: map[string]executor.Answer{asked.Interrupts[0].ID: {Value: json.RawMessage(answer)}},
 				}
 				return e.Decide(t.Context(), request)

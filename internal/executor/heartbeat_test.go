@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -23,7 +24,7 @@ import (
 func quick(end, grace time.Duration) func(*executor.Config) {
 	return func(c *executor.Config) {
 		c.Desk.Routes = map[string]desk.Route{"default": {
-			Name: "default", Grace: desk.Duration(grace), Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(end), Expire: "stale"}},
+			Name: "default", Grace: timespan.Duration(grace), Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: timespan.Duration(end), Expire: "stale"}},
 		}}
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -230,8 +231,8 @@ func TestI10_NoStormOfNoticesAfterAnOutage(t *testing.T) {
 	var mu sync.Mutex
 	told := make(map[desk.NoticeKind]int)
 	change := func(c *executor.Config) {
-		ms := desk.Duration(time.Millisecond)
-		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Grace: desk.Duration(time.Hour), Steps: []desk.Step{
+		ms := timespan.Duration(time.Millisecond)
+		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Grace: timespan.Duration(time.Hour), Steps: []desk.Step{
 			{Notify: []string{"inbox"}}, {At: ms, Remind: []string{"inbox"}}, {At: 2 * ms, Remind: []string{"inbox"}}, {At: 3 * ms, Page: []string{"oncall:dba"}},
 			{At: 4 * ms, Expire: "stale"},
 		}}}

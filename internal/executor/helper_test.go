@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/storetest"
@@ -186,7 +187,7 @@ func word(who, key, resume, interrupt, value string) executor.RunRequest {
 
 // by is somebody who is known well enough to decide.
 func by(who string) desk.From {
-	return desk.From{Actor: desk.PersonActor(who, desk.AuthSSO), Via: "test"}
+	return desk.From{Actor: desk.PersonActor(who, requirement.AuthSSO), Via: "test"}
 }
 
 // acts does what decides nothing with a request.

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -59,7 +60,7 @@ func TestInbound_IsProcessedUntilItSucceeds(t *testing.T) {
 
 // person returns a signed-in person.
 func person(id string) desk.From {
-	return desk.From{Actor: desk.PersonActor(id, desk.AuthSSO), Via: "http/oidc"}
+	return desk.From{Actor: desk.PersonActor(id, requirement.AuthSSO), Via: "http/oidc"}
 }
 
 func TestChannelLink_TokenIsUsedOnce(t *testing.T) {
@@ -151,7 +152,7 @@ func TestChannelLink_IsAudited(t *testing.T) {
 			audit.ChannelUnlinked{Link: id, Channel: "email", Principal: "ann@acme"},
 		} {
 			got, err := audit.Parse(kept[i].Raw)
-			by := audit.Actor{Principal: "ann@acme", Kind: audit.ActorPerson, Via: "http/oidc", Auth: string(desk.AuthSSO)}
+			by := audit.Actor{Principal: "ann@acme", Kind: audit.ActorPerson, Via: "http/oidc", Auth: string(requirement.AuthSSO)}
 			if diff := cmp.Diff(want, got.Body); err != nil || diff != "" || got.Actor != by {
 				t.Errorf("%s: %s, %v", kept[i].Raw, diff, err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -62,7 +63,7 @@ func TestOutbox_CardShowsTheFinalState(t *testing.T) {
 				s := memory.NewStore(nil)
 				ch := new(fakeChannel)
 				change := func(config *executor.Config) {
-					ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Second), Remind: []string{"inbox"}})(config)
+					ch.on(inboxAndChat, desk.Step{At: timespan.Duration(time.Second), Remind: []string{"inbox"}})(config)
 					config.Desk.Channels, config.Log, config.Poll = []channel.Channel{channel.Notify(c.notify)}, slog.New(slog.DiscardHandler), time.Second
 				}
 				e := new(dropper).executor(t, s, change)

@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -60,7 +61,7 @@ func (ch *fakeChannel) of(kind desk.NoticeKind) (all []desk.Notice) {
 func (ch *fakeChannel) on(steps ...desk.Step) func(*executor.Config) {
 	return func(c *executor.Config) {
 		c.Desk.Routes = map[string]desk.Route{"default": {
-			Name: "default", DeadlineFrom: desk.DeadlineFromDelivered, Cap: desk.Duration(5 * time.Hour), Steps: append(steps, desk.Step{At: desk.Duration(time.Hour), Expire: "stale"}),
+			Name: "default", DeadlineFrom: desk.DeadlineFromDelivered, Cap: timespan.Duration(5 * time.Hour), Steps: append(steps, desk.Step{At: timespan.Duration(time.Hour), Expire: "stale"}),
 		}}
 		c.Desk.Channels = []channel.Channel{channel.Notify(ch.notify)}
 		c.Log = slog.New(slog.DiscardHandler)
@@ -226,7 +227,7 @@ func TestI10_FailedPageIsNotRepeatedAfterTheDecision(t *testing.T) {
 		key.Store(n.Key)
 		return errors.New("the pager is down")
 	}}
-	e := new(dropper).executor(t, s, ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Millisecond), Page: []string{"oncall:dba"}}))
+	e := new(dropper).executor(t, s, ch.on(inboxAndChat, desk.Step{At: timespan.Duration(time.Millisecond), Page: []string{"oncall:dba"}}))
 	startDrop(t, e)
 	e.StartWorkers()
 	eventually(t, func() bool { return key.Load() != nil })
@@ -252,7 +253,7 @@ func TestI10_PageInFlightIsFollowedByAnAllClear(t *testing.T) {
 		}
 		return nil
 	}}
-	change := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Millisecond), Page: []string{"oncall:dba"}})
+	change := ch.on(inboxAndChat, desk.Step{At: timespan.Duration(time.Millisecond), Page: []string{"oncall:dba"}})
 	e := new(dropper).executor(t, s, change)
 	startDrop(t, e)
 	e.StartWorkers()
@@ -281,7 +282,7 @@ func TestI10_PageAfterItsAllClearIsFollowedByAnother(t *testing.T) {
 			}
 			return nil
 		}}
-		route := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Millisecond), Page: []string{"oncall:dba"}})
+		route := ch.on(inboxAndChat, desk.Step{At: timespan.Duration(time.Millisecond), Page: []string{"oncall:dba"}})
 		change := func(c *executor.Config) { route(c); c.Poll = time.Second }
 		e := new(dropper).executor(t, s, change)
 		startDrop(t, e)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -28,7 +29,7 @@ func broken(kind desk.NoticeKind) (*fakeChannel, *atomic.Bool) {
 func TestI10_UndeliveredStepIsVoidWhenTheRouteRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ch, down := broken(desk.NoticePage)
-		route := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Minute), Page: []string{"oncall:dba"}})
+		route := ch.on(inboxAndChat, desk.Step{At: timespan.Duration(time.Minute), Page: []string{"oncall:dba"}})
 		e := new(dropper).executor(t, memory.NewStore(nil), func(c *executor.Config) { route(c); c.Poll = time.Second })
 		id := startDrop(t, e).Interrupts[0].ID
 		e.StartWorkers()
@@ -54,7 +55,7 @@ func TestI10_UndeliveredNoticeIsSentAfterTheDeadlineIsExtended(t *testing.T) {
 		e := new(dropper).executor(t, memory.NewStore(nil), func(c *executor.Config) {
 			route(c)
 			c.Poll = time.Second
-			c.Desk.Routes["default"] = desk.Route{Name: "default", Cap: desk.Duration(5 * time.Hour), Steps: c.Desk.Routes["default"].Steps}
+			c.Desk.Routes["default"] = desk.Route{Name: "default", Cap: timespan.Duration(5 * time.Hour), Steps: c.Desk.Routes["default"].Steps}
 		})
 		id := startDrop(t, e).Interrupts[0].ID
 		e.StartWorkers()

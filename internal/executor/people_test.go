@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/oncall"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -100,7 +101,7 @@ func notifying(t *testing.T, s store.Store, dm *directMessages, change func(*exe
 	return office(t, s, new(dropper), func(c *executor.Config) {
 		c.Poll = 15 * time.Second
 		c.Log = slog.New(slog.DiscardHandler)
-		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: append(slices.Clone(steps), desk.Step{At: desk.Duration(48 * time.Hour), Expire: "stale"})}}
+		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: append(slices.Clone(steps), desk.Step{At: timespan.Duration(48 * time.Hour), Expire: "stale"})}}
 		c.Desk.Channels = []channel.Channel{dm}
 		// the rule limits the deadline to an hour; quiet hours are longer
 		c.Desk.Policy, c.RequestTimeout = loadRules(t, strings.Replace(twoPeople, "deadline: 1h", "deadline: 72h", 1)), 72*time.Hour
@@ -223,7 +224,7 @@ func TestOnCall_PageFollowsTheHandover(t *testing.T) {
 		rota := oncall.Rota{Zone: kolkata, Days: 1, Start: time.Date(1999, 12, 31, 9, 0, 0, 0, kolkata), People: []string{"ann", "bob", ""}}
 		e := notifying(t, memory.NewStore(nil), dm, func(config *executor.Config) {
 			config.Desk.Directory = oncall.Directory{Groups: config.Desk.Directory.(desk.StaticDirectory), Schedules: map[string]oncall.Schedule{"db": rota}}
-		}, desk.Step{At: desk.Duration(3 * time.Hour), Page: []string{"oncall:db"}}, desk.Step{At: desk.Duration(4 * time.Hour), Page: []string{"oncall:db"}}, desk.Step{At: desk.Duration(28 * time.Hour), Page: []string{"oncall:db"}})
+		}, desk.Step{At: timespan.Duration(3 * time.Hour), Page: []string{"oncall:db"}}, desk.Step{At: timespan.Duration(4 * time.Hour), Page: []string{"oncall:db"}}, desk.Step{At: timespan.Duration(28 * time.Hour), Page: []string{"oncall:db"}})
 		linkTo(t, e, "acme", "ann")
 		linkTo(t, e, "acme", "bob")
 		id := startAs(t, e, "req").Interrupts[0].ID
@@ -274,7 +275,7 @@ func TestAway_DelegateMustBeEligible(t *testing.T) {
 					if name == "another group" {
 						config.Desk.Directory = desk.StaticDirectory{"group:dba": {"ann", "bob"}, "group:owners": {"ann", "eve"}}
 					}
-				}, desk.Step{Notify: []string{"user:ann"}}, desk.Step{At: desk.Duration(2 * time.Hour), Remind: []string{"user:ann"}})
+				}, desk.Step{Notify: []string{"user:ann"}}, desk.Step{At: timespan.Duration(2 * time.Hour), Remind: []string{"user:ann"}})
 				for _, person := range []string{"ann", "bob", "cyd", "eve", "req", "zoe"} {
 					linkTo(t, e, "acme", person)
 				}
@@ -329,7 +330,7 @@ func TestQuietHours_DelayNotices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dm := &directMessages{kind: "dm"}
 		s := memory.NewStore(nil)
-		e := notifying(t, s, dm, nil, desk.Step{Notify: []string{"group:dba"}}, desk.Step{At: desk.Duration(time.Hour), Page: []string{"user:ann", "user:bob"}})
+		e := notifying(t, s, dm, nil, desk.Step{Notify: []string{"group:dba"}}, desk.Step{At: timespan.Duration(time.Hour), Page: []string{"user:ann", "user:bob"}})
 		linkTo(t, e, "acme", "ann")
 		linkTo(t, e, "acme", "bob")
 		quiet := people.QuietHours{Zone: "Asia/Tokyo", From: hours.At(22, 0), To: hours.At(13, 0)} // 09:00 now, until 04:00 UTC
@@ -411,7 +412,7 @@ func TestRequester_IsToldTheOutcome(t *testing.T) {
 func TestSettings_RulesAndRevokedLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dm := &directMessages{kind: "dm"}
-		e := notifying(t, memory.NewStore(nil), dm, nil, desk.Step{Notify: []string{"group:dba"}}, desk.Step{At: desk.Duration(time.Minute), Remind: []string{"group:dba"}})
+		e := notifying(t, memory.NewStore(nil), dm, nil, desk.Step{Notify: []string{"group:dba"}}, desk.Step{At: timespan.Duration(time.Minute), Remind: []string{"group:dba"}})
 		linkTo(t, e, "acme", "ann")
 		linkTo(t, e, "acme", "bob")
 		set(t, e, "ann", people.Settings{Rules: []people.Rule{{Notices: []desk.NoticeKind{desk.NoticeRemind}}}})

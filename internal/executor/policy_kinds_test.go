@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
@@ -139,7 +140,7 @@ rules:
 		for _, r := range opsRequests {
 			t.Run(r.name, func(t *testing.T) {
 				asked := waits(t, mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: r.name, Graph: r.graph, Input: json.RawMessage(r.input), Actor: "ann"}))
-				say := func(who, resume string, auth desk.Auth) error {
+				say := func(who, resume string, auth requirement.Auth) error {
 					_, err := e.Decide(t.Context(), executor.DecideRequest{
 						Account: "acme", ResumeID: resume, Actor: who, Auth: auth,
 						Targets: map[string]executor.Answer{asked.Interrupts[0].ID: {Value: json.RawMessage(r.answer)}},
@@ -148,18 +149,18 @@ rules:
 				}
 				for resume, c := range map[string]struct {
 					who  string
-					auth desk.Auth
+					auth requirement.Auth
 					want error
 				}{
-					"wrong group": {"eve", desk.AuthSSO, desk.ErrNotMember},
-					"requester":   {"ann", desk.AuthSSO, desk.ErrExcluded},
-					"weak":        {"ben", desk.AuthToken, desk.ErrWeakAuth},
+					"wrong group": {"eve", requirement.AuthSSO, desk.ErrNotMember},
+					"requester":   {"ann", requirement.AuthSSO, desk.ErrExcluded},
+					"weak":        {"ben", requirement.AuthToken, desk.ErrWeakAuth},
 				} {
 					if err := say(c.who, r.name+resume, c.auth); !errors.Is(err, c.want) {
 						t.Errorf("%s: %v, want %v", resume, err, c.want)
 					}
 				}
-				if err := say("ben", r.name+"4", desk.AuthSSO); err != nil {
+				if err := say("ben", r.name+"4", requirement.AuthSSO); err != nil {
 					t.Fatal(err)
 				}
 				doc, err := e.RequestDocument(t.Context(), "acme", asked.Interrupts[0].ID)

@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk/hours"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -245,7 +246,7 @@ func TestExecute_OwnTimeoutAppliesOnAnyRoute(t *testing.T) {
 		return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: time.Minute}}}}, nil
 	}}
 	e := executorOf(t, s, p, func(c *executor.Config) {
-		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(72 * time.Hour), Expire: "stale"}}}}
+		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: timespan.Duration(72 * time.Hour), Expire: "stale"}}}}
 	})
 	waits(t, mustRun(t, e, scriptedStart()))
 	if i := known(t, s, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != time.Minute {
@@ -265,8 +266,8 @@ func TestExecute_MaximumTimeoutUsesTheClockOfTheRoute(t *testing.T) {
 		office := hours.Region{Name: "office", Zone: "UTC", Channel: "inbox", Windows: []hours.Window{{Days: hours.Weekdays(), From: hours.At(9, 0), To: hours.At(18, 0)}}}
 		e := executorOf(t, s, p, func(c *executor.Config) {
 			c.Desk.Routes = map[string]desk.Route{"default": {
-				Name: "default", Clock: desk.BusinessClock, Regions: []hours.Region{office}, Cap: desk.Duration(240 * time.Hour),
-				Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(40 * time.Hour), Expire: "stale"}},
+				Name: "default", Clock: desk.BusinessClock, Regions: []hours.Region{office}, Cap: timespan.Duration(240 * time.Hour),
+				Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: timespan.Duration(40 * time.Hour), Expire: "stale"}},
 			}}
 		})
 		waits(t, mustRun(t, e, scriptedStart()))
@@ -285,8 +286,8 @@ func TestExecute_OwnTimeoutAppliesWithoutADelivery(t *testing.T) {
 	}}
 	e := executorOf(t, s, p, func(c *executor.Config) {
 		c.Desk.Routes = map[string]desk.Route{"default": {
-			Name: "default", DeadlineFrom: desk.DeadlineFromDelivered, Cap: desk.Duration(96 * time.Hour),
-			Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(30 * time.Minute), Expire: "stale"}},
+			Name: "default", DeadlineFrom: desk.DeadlineFromDelivered, Cap: timespan.Duration(96 * time.Hour),
+			Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: timespan.Duration(30 * time.Minute), Expire: "stale"}},
 		}}
 		c.Desk.Channels = []channel.Channel{channel.Notify(func(context.Context, string, desk.Notice) error { return errors.New("the channel is down") })}
 	})
@@ -309,7 +310,7 @@ func TestExecute_OwnTimeoutAppliesOutsideBusinessHours(t *testing.T) {
 			e := executorOf(t, s, p, func(c *executor.Config) {
 				c.Desk.Routes = map[string]desk.Route{"default": {
 					Name: "default", Clock: desk.BusinessClock, Regions: []hours.Region{office},
-					Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(30 * time.Minute), Expire: "stale"}},
+					Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: timespan.Duration(30 * time.Minute), Expire: "stale"}},
 				}}
 			})
 			waits(t, mustRun(t, e, scriptedStart()))

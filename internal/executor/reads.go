@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/providers"
 	"github.com/fermata-go/fermata/internal/executor/requests"
 	"github.com/fermata-go/fermata/internal/executor/view"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 )
@@ -195,7 +196,7 @@ func (r Reads) GroupsOf(doc desk.Request, person string) ([]string, error) {
 
 // AllowedVerbs returns the verbs of a request that a person may use, or an error that desk.Code
 // knows if none of their decisions would count.
-func (r Reads) AllowedVerbs(doc desk.Request, person string) ([]desk.Verb, error) {
+func (r Reads) AllowedVerbs(doc desk.Request, person string) ([]requirement.Verb, error) {
 	return r.requests.AllowedVerbs(doc, person)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/requests"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -36,7 +37,7 @@ func (e *Executor) Act(ctx context.Context, account, id string, act desk.Command
 		if err != nil {
 			return desk.Request{}, err
 		}
-		if doc.Requirement.OnEscalate == desk.EscalateReturns {
+		if doc.Requirement.OnEscalate == requirement.EscalateReturns {
 			return e.returnForRedesign(ctx, account, id, escalate)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/store/memory"
@@ -84,7 +85,7 @@ func TestReturn_EscalationSendsTheReasonToTheRun(t *testing.T) {
 		e := dropOffice(t, s, d, "on_escalate: return")
 		e.StartWorkers()
 		id := startAs(t, e, "req").Interrupts[0].ID
-		from := desk.From{Actor: desk.PersonActor("eve", desk.AuthSSO), Via: "web"}
+		from := desk.From{Actor: desk.PersonActor("eve", requirement.AuthSSO), Via: "web"}
 		_, err := e.Act(t.Context(), "acme", id, desk.Escalate{From: from, Reason: "use the archive"})
 		if !errors.Is(err, desk.ErrNotMember) {
 			t.Errorf("a person in no group: %v, want ErrNotMember", err)

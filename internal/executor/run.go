@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/ids"
 	"github.com/fermata-go/fermata/internal/executor/worker"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 )
@@ -48,7 +49,7 @@ type RunRequest struct {
 	// Actor decides, or has the run started. Via is the channel of the request, Auth how strongly
 	// the actor was authenticated.
 	Actor, Via string
-	Auth       desk.Auth
+	Auth       requirement.Auth
 
 	// Wait is how long to wait for the outcome; 0 is Config.Wait, and a negative one does not wait.
 	Wait time.Duration

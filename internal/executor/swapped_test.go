@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store/memory"
@@ -198,7 +199,7 @@ func (s *swapSite) fill(account, key string) {
 		return
 	}
 	completed(s.T, mustRun(s.T, s.e, s.approveOf(account, key)))
-	if _, err := s.e.CreateGrant(s.Context(), account, id, executor.GrantRequest{By: "ann", Auth: desk.AuthSSO, TTL: time.Hour, MaxUses: 1}); err != nil {
+	if _, err := s.e.CreateGrant(s.Context(), account, id, executor.GrantRequest{By: "ann", Auth: requirement.AuthSSO, TTL: time.Hour, MaxUses: 1}); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -212,7 +213,7 @@ func TestRequests_UnreadableRequestsDoNotStarveOthers(t *testing.T) {
 	s := memory.NewStore(nil)
 	told := make(chan desk.Notice, 10)
 	route := map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{
-		{At: desk.Duration(100 * time.Millisecond), Remind: []string{"inbox"}}, {At: desk.Duration(time.Hour), Expire: "stale"},
+		{At: timespan.Duration(100 * time.Millisecond), Remind: []string{"inbox"}}, {At: timespan.Duration(time.Hour), Expire: "stale"},
 	}}}
 	p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
 		var questions []provider.Interrupt

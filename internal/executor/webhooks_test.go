@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -45,7 +46,7 @@ func TestWebhooks_ReplicasSendEachEventOnce(t *testing.T) {
 		change := func(c *executor.Config) { c.Webhooks = sender }
 		d := new(dropper)
 		e := d.executor(t, open(), change)
-		if _, _, err := e.CreateWebhook(t.Context(), "acme", desk.From{Actor: desk.PersonActor("ops", desk.AuthSSO)}, receiver.URL, webhook.Filter{}); err != nil {
+		if _, _, err := e.CreateWebhook(t.Context(), "acme", desk.From{Actor: desk.PersonActor("ops", requirement.AuthSSO)}, receiver.URL, webhook.Filter{}); err != nil {
 			t.Fatal(err)
 		}
 		e.StartWorkers()

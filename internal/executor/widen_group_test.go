@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -32,10 +33,10 @@ rules:
   then: ask
   ask: {groups: [{from: ["group:dba"], widen: ["group:managers"]}], deadline: 1h, route: up}
 `)
-			c.Desk.Routes = map[string]desk.Route{"up": {Name: "up", Cap: desk.Duration(2 * time.Hour), Steps: []desk.Step{
+			c.Desk.Routes = map[string]desk.Route{"up": {Name: "up", Cap: timespan.Duration(2 * time.Hour), Steps: []desk.Step{
 				{Notify: []string{"inbox"}},
-				{At: desk.Duration(time.Millisecond), Notify: []string{"group:managers"}, Widen: []string{"group:managers", "group:interns"}},
-				{At: desk.Duration(time.Hour), Expire: "stale"},
+				{At: timespan.Duration(time.Millisecond), Notify: []string{"group:managers"}, Widen: []string{"group:managers", "group:interns"}},
+				{At: timespan.Duration(time.Hour), Expire: "stale"},
 			}}}
 			c.Desk.Channels = []channel.Channel{channel.Notify(func(_ context.Context, _ string, n desk.Notice) error {
 				if slices.Contains(n.Targets, "group:managers") {

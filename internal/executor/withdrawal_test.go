@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -125,7 +126,7 @@ func TestWithdrawn_IsNotifiedAndCounted(t *testing.T) {
 	told := make(map[desk.NoticeKind]int)
 	e := executorOf(t, s, asking([]string{"a"}, nil), func(c *executor.Config) {
 		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{
-			{Page: []string{"oncall:dba"}, Severity: "error"}, {At: desk.Duration(time.Hour), Expire: "stale"},
+			{Page: []string{"oncall:dba"}, Severity: "error"}, {At: timespan.Duration(time.Hour), Expire: "stale"},
 		}}}
 		c.Desk.Channels = []channel.Channel{channel.Notify(func(_ context.Context, _ string, n desk.Notice) error {
 			mu.Lock()

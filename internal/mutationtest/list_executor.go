@@ -123,7 +123,7 @@ var executorMutants = []mutant{
 	{"I4", "repeat-keeps-editor", "The person who edited an action approves it when it is asked again.",
 		after(`ask.Subject.Editor = ""`), "./internal/executor/...", "TestTarget_RequestAskedAgainExcludes"},
 	{"I4", "merge-people-not-seats", "One person counts for a group and for the quorum of anyone.",
-		swap(`= people`, `= anyone.Count`), "./policy", "TestMerge_GroupsOfOneRuleStaySeparate"},
+		swap(`= people`, `= groups[i].People()`), "./policy", "TestMerge_GroupsOfOneRuleStaySeparate"},
 	{"I17", "step-before-end", "No approver is notified of a request that ends before its region's working hours begin.",
 		condTrue, "./internal/desk", "TestI17"},
 	{"I4", "repeat-same-address", "The same action at another address determines who is asked again.",

@@ -24,6 +24,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store"
@@ -211,14 +212,14 @@ func (a *atRestSite) decide(key, id, value string) {
 		a.Fatal(err)
 	}
 	a.run(executor.RunRequest{
-		StateKey: key, ResumeID: "PLAIN-resume-" + key, Actor: "PLAIN-approver", Auth: desk.AuthSSO, Targets: map[string]executor.Answer{id: {Value: json.RawMessage(value), Shown: request.Digest()}},
+		StateKey: key, ResumeID: "PLAIN-resume-" + key, Actor: "PLAIN-approver", Auth: requirement.AuthSSO, Targets: map[string]executor.Answer{id: {Value: json.RawMessage(value), Shown: request.Digest()}},
 	})
 }
 
 // drive sends a secret along every path that a secret can take into the database.
 func (a *atRestSite) drive() {
 	a.Helper()
-	from := desk.From{Actor: desk.PersonActor("PLAIN-approver", desk.AuthSSO), Via: "test"}
+	from := desk.From{Actor: desk.PersonActor("PLAIN-approver", requirement.AuthSSO), Via: "test"}
 	input := `{"input":` + quoted(atRest("input"))
 
 	// A run with people who talk about it, change its arguments, approve it and remember that.
@@ -236,7 +237,7 @@ func (a *atRestSite) drive() {
 		return err == nil && len(request.Clarifications) == 1 && request.Clarifications[0].Answer != nil
 	})
 	a.decide("PLAIN-statekey", id, `{"verb":"approve","args":`+quoted(a.secret("edited args"))+`,"reason":`+quoted(a.secret("reason"))+`}`)
-	if _, err := a.e.CreateGrant(a.Context(), atRestAccount, id, executor.GrantRequest{By: "PLAIN-approver", Auth: desk.AuthSSO, TTL: time.Hour, MaxUses: 1}); err != nil {
+	if _, err := a.e.CreateGrant(a.Context(), atRestAccount, id, executor.GrantRequest{By: "PLAIN-approver", Auth: requirement.AuthSSO, TTL: time.Hour, MaxUses: 1}); err != nil {
 		a.Fatal(err)
 	}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/authn"
 )
 
@@ -113,7 +114,7 @@ func (d *channelDesk) Client(ctx context.Context, sender channel.Sender) (*clien
 	}
 	p := authn.Principal{
 		Account: sender.Account, ID: link.Principal, Name: link.Name,
-		Auth: authn.Auth{Method: authn.MethodLinked, Credential: sender.Channel, Strength: desk.AuthLinked, At: link.At, Until: link.Until},
+		Auth: authn.Auth{Method: authn.MethodLinked, Credential: sender.Channel, Strength: requirement.AuthLinked, At: link.At, Until: link.Until},
 	}
 	for _, role := range link.Roles {
 		p.Roles = append(p.Roles, authn.Role(role))

@@ -13,6 +13,8 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -53,7 +55,7 @@ func openChat(t *testing.T, c *chatChannel) *site {
 	s := openWith(t, nil, func(config *executor.Config) {
 		config.Poll = 20 * time.Millisecond
 		config.Desk.Channels = []channel.Channel{c}
-		config.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{"chat:room"}}, {At: desk.Duration(time.Hour), Expire: "stale"}}}}
+		config.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{"chat:room"}}, {At: timespan.Duration(time.Hour), Expire: "stale"}}}}
 	})
 	s.e.StartWorkers()
 	return s
@@ -70,7 +72,7 @@ func TestChannels_ClickOfLinkedAccountDecides(t *testing.T) {
 	go s.server.RunChannels(t.Context(), []channel.Channel{c}, d)
 	s.call("agent@acme", "POST", "/api/v1/requests", dropRequest)
 	posted := <-c.cards
-	if posted.Ref != "" || posted.To != "room" || posted.Card.Title != "Drop table users" || !posted.Card.Allows(desk.VerbApprove) {
+	if posted.Ref != "" || posted.To != "room" || posted.Card.Title != "Drop table users" || !posted.Card.Allows(requirement.VerbApprove) {
 		t.Fatalf("posted %+v", posted)
 	}
 	sender := channel.Sender{Account: "acme", Channel: "chat", ID: "T1/U1", Name: "Ann"}
@@ -92,7 +94,7 @@ func TestChannels_ClickOfLinkedAccountDecides(t *testing.T) {
 	if err != nil || !found {
 		t.Fatalf("link %q, %v", link, err)
 	}
-	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("approver", desk.AuthSSO)}, []string{"approver"}); err != nil {
+	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("approver", requirement.AuthSSO)}, []string{"approver"}); err != nil {
 		t.Fatal(err)
 	}
 	click("2")
@@ -180,16 +182,16 @@ func TestLinkToken_Expires(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock = clock.Add(15 * time.Minute)
-	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("ann", desk.AuthSSO)}, nil); !errors.Is(err, executor.ErrLinkInvalid) {
+	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("ann", requirement.AuthSSO)}, nil); !errors.Is(err, executor.ErrLinkInvalid) {
 		t.Errorf("after 15 minutes: %v", err)
 	}
 	if token, err = s.e.NewLinkToken(t.Context(), sender); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("ann", desk.AuthSSO)}, nil); err != nil {
+	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("ann", requirement.AuthSSO)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("ann", desk.AuthSSO)}, nil); !errors.Is(err, executor.ErrLinkInvalid) {
+	if _, err := s.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("ann", requirement.AuthSSO)}, nil); !errors.Is(err, executor.ErrLinkInvalid) {
 		t.Errorf("a used link: %v", err)
 	}
 	clock = clock.Add(7 * 24 * time.Hour)
@@ -210,7 +212,7 @@ func TestChannels_ClickSurvivesARestart(t *testing.T) {
 		s := openWith(t, nil, func(config *executor.Config) {
 			config.Store, config.Poll = st, 20*time.Millisecond
 			config.Desk.Channels = []channel.Channel{c}
-			config.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{"chat:room"}}, {At: desk.Duration(time.Hour), Expire: "stale"}}}}
+			config.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{"chat:room"}}, {At: timespan.Duration(time.Hour), Expire: "stale"}}}}
 		})
 		s.e.StartWorkers()
 		return s
@@ -221,7 +223,7 @@ func TestChannels_ClickSurvivesARestart(t *testing.T) {
 	sender := channel.Sender{Account: "acme", Channel: "chat", ID: "T1/U1", Name: "Ann"}
 	token, err := first.e.NewLinkToken(t.Context(), sender)
 	if err == nil {
-		_, err = first.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("approver", desk.AuthSSO)}, []string{"approver"})
+		_, err = first.e.UseLinkToken(t.Context(), "acme", token, desk.From{Actor: desk.PersonActor("approver", requirement.AuthSSO)}, []string{"approver"})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store"
@@ -135,7 +136,7 @@ func TestMembers_RemovalThatFailedCanBeRepeated(t *testing.T) {
 	})
 	admin := p.key("acme", authn.RoleAdmin)
 	p.browser().accept(p.invite(admin, "bob"), goodPassword)
-	if _, err := p.e.AddAddress(t.Context(), "acme", desk.From{Actor: desk.PersonActor("bob", desk.AuthSSO)}, "webpush", "https://push.example/1", "a browser"); err != nil {
+	if _, err := p.e.AddAddress(t.Context(), "acme", desk.From{Actor: desk.PersonActor("bob", requirement.AuthSSO)}, "webpush", "https://push.example/1", "a browser"); err != nil {
 		t.Fatal(err)
 	}
 	var list api.Page[api.Member]

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/oidctest"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 )
@@ -155,7 +155,7 @@ func TestNew_InvalidSignInIsAnError(t *testing.T) {
 		"needs either":                                 func(s *authn.SignIn) { s.OIDC.Account = "acme" },
 		"no sign-in could succeed":                     func(s *authn.SignIn) { s.OIDC.Roles = nil },
 		`group "cooks" has unknown role "king"`:        func(s *authn.SignIn) { s.OIDC.Roles = map[string][]authn.Role{"cooks": {"king"}} },
-		`acr "gold" has unknown strength "token"`:      func(s *authn.SignIn) { s.OIDC.ACR = map[string]desk.Auth{"gold": desk.AuthToken} },
+		`acr "gold" has unknown strength "token"`:      func(s *authn.SignIn) { s.OIDC.ACR = map[string]requirement.Auth{"gold": requirement.AuthToken} },
 		"OIDC.Audience must differ from OIDC.ClientID": func(s *authn.SignIn) { s.OIDC.Audience = s.OIDC.ClientID },
 	} {
 		config, signIn, oidc := p.config, *p.config.SignIn, *p.config.SignIn.OIDC
@@ -224,23 +224,23 @@ func TestI7_SignInSecretsDoNotLeak(t *testing.T) {
 
 func TestStrength_FollowsProviderClaims(t *testing.T) {
 	p := openSignInSite(t, signInOptions{change: func(c *server.Config) {
-		c.SignIn.OIDC.ACR = map[string]desk.Auth{"gold": desk.AuthMFA, "plain": desk.AuthSSO}
+		c.SignIn.OIDC.ACR = map[string]requirement.Auth{"gold": requirement.AuthMFA, "plain": requirement.AuthSSO}
 	}})
 	for name, c := range map[string]struct {
 		amr  any
 		acr  string
-		want desk.Auth
+		want requirement.Auth
 	}{
-		"nothing":                  {nil, "", desk.AuthSSO},
-		"a password":               {[]string{"pwd"}, "", desk.AuthSSO},
-		"two methods, one factor":  {[]string{"pwd", "kba"}, "", desk.AuthSSO},
-		"two factors":              {[]string{"pwd", "otp", "mfa"}, "", desk.AuthMFA},
-		"one method as a text":     {"mfa", "", desk.AuthMFA},
-		"a key in hardware":        {[]string{"hwk"}, "", desk.AuthHardware},
-		"a smart card and more":    {[]string{"mfa", "sc"}, "", desk.AuthHardware},
-		"a class":                  {[]string{"pwd"}, "gold", desk.AuthMFA},
-		"a class that is unknown":  {nil, "platinum", desk.AuthSSO},
-		"a class below the method": {[]string{"hwk"}, "plain", desk.AuthHardware},
+		"nothing":                  {nil, "", requirement.AuthSSO},
+		"a password":               {[]string{"pwd"}, "", requirement.AuthSSO},
+		"two methods, one factor":  {[]string{"pwd", "kba"}, "", requirement.AuthSSO},
+		"two factors":              {[]string{"pwd", "otp", "mfa"}, "", requirement.AuthMFA},
+		"one method as a text":     {"mfa", "", requirement.AuthMFA},
+		"a key in hardware":        {[]string{"hwk"}, "", requirement.AuthHardware},
+		"a smart card and more":    {[]string{"mfa", "sc"}, "", requirement.AuthHardware},
+		"a class":                  {[]string{"pwd"}, "gold", requirement.AuthMFA},
+		"a class that is unknown":  {nil, "platinum", requirement.AuthSSO},
+		"a class below the method": {[]string{"hwk"}, "plain", requirement.AuthHardware},
 	} {
 		person := claimsFor("acme", "agents")
 		person["acr"] = c.acr
@@ -254,7 +254,7 @@ func TestStrength_FollowsProviderClaims(t *testing.T) {
 	weak := forAPI("agents")
 	weak["amr"] = "hwk" // sent as a bearer token now
 	for name, got := range map[string]answer{"a key": p.me(p.key("acme", authn.RoleAgent)), "a token": p.me(p.idp.Token(weak))} {
-		if got.field("strength") != string(desk.AuthToken) {
+		if got.field("strength") != string(requirement.AuthToken) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/policy"
@@ -32,7 +32,7 @@ rules:
 		_, err := fermata.Approve(ctx, fermata.Action[table]{Name: "drop-table", Args: s})
 		return s, err
 	})
-	auth := desk.AuthSSO
+	auth := requirement.AuthSSO
 	people := authn.AuthenticatorFunc(func(r *http.Request) (authn.Principal, error) {
 		p, err := testTokens(r)
 		if p.ID == "bob" {
@@ -53,7 +53,7 @@ rules:
 			t.Fatal(got)
 		}
 	}
-	auth = desk.AuthHardware
+	auth = requirement.AuthHardware
 	if got := decide(); got.status != 200 || !strings.Contains(got.body, `"completed"`) {
 		t.Error(got)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/internal/web/webtest"
 )
 
@@ -29,7 +30,7 @@ func (room) Send(_ context.Context, m channel.Message) (string, error) {
 
 func TestDeliveries_ListHealthAndSendAgain(t *testing.T) {
 	s := open(t, func(c *webtest.Config) {
-		c.Desk = executor.DeskConfig{Channels: []channel.Channel{room{}}, Routes: map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{"teams:ops", "teams:gone"}}, {At: desk.Duration(time.Hour), Expire: "stale"}}}}}
+		c.Desk = executor.DeskConfig{Channels: []channel.Channel{room{}}, Routes: map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{"teams:ops", "teams:gone"}}, {At: timespan.Duration(time.Hour), Expire: "stale"}}}}}
 	})
 	admin := s.SignIn("ann")
 	want(t, admin.Get("/deliveries"), http.StatusOK, "No deliveries", `href="/deliveries"`)

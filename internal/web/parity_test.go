@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/internal/web/webtest"
 	"github.com/fermata-go/fermata/policy"
 )
@@ -36,7 +37,7 @@ func openDesk(t *testing.T) *webtest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hours := func(n time.Duration) desk.Duration { return desk.Duration(n * time.Hour) }
+	hours := func(n time.Duration) timespan.Duration { return timespan.Duration(n * time.Hour) }
 	return open(t, func(c *webtest.Config) {
 		c.Graphs = append(c.Graphs, refundGraph(t, func(refund) {}))
 		c.Desk = executor.DeskConfig{

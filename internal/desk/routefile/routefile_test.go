@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/hours"
 	"github.com/fermata-go/fermata/internal/desk/routefile"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 func TestParse_ReadsRoutes(t *testing.T) {
@@ -20,7 +21,7 @@ func TestParse_ReadsRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(routes) != 2 || routes[1].Name != "quiet" || routes[1].Steps[1].At != desk.Duration(7*24*time.Hour) {
+	if len(routes) != 2 || routes[1].Name != "quiet" || routes[1].Steps[1].At != timespan.Duration(7*24*time.Hour) {
 		t.Fatalf("%+v", routes)
 	}
 	r := routes[0]
@@ -30,7 +31,7 @@ func TestParse_ReadsRoutes(t *testing.T) {
 	if w := r.Regions[0].Windows[0]; w.From != hours.At(9, 0) || w.To != hours.At(18, 0) || len(w.Days) != 5 {
 		t.Errorf("hours = %+v", w)
 	}
-	if r.DeadlineFrom != desk.DeadlineFromDelivered || r.MinRemaining != desk.Duration(30*time.Minute) || r.Grace == 0 || r.Version == "" {
+	if r.DeadlineFrom != desk.DeadlineFromDelivered || r.MinRemaining != timespan.Duration(30*time.Minute) || r.Grace == 0 || r.Version == "" {
 		t.Errorf("%+v", r)
 	}
 	planned, err := desk.Simulate(r, time.Date(2026, 11, 16, 23, 0, 0, 0, time.UTC), 1)

@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/txn"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
@@ -30,7 +31,7 @@ func ActorOrSystem(from desk.From) audit.Actor {
 
 // eventActor is who caused an event, as the audit log has it.
 func eventActor(e desk.Event) audit.Actor {
-	actor := audit.Actor{Principal: e.By, Kind: audit.ActorPerson, Via: e.Via, Auth: string(e.Auth), MFA: e.Auth.AtLeast(desk.AuthMFA)}
+	actor := audit.Actor{Principal: e.By, Kind: audit.ActorPerson, Via: e.Via, Auth: string(e.Auth), MFA: e.Auth.AtLeast(requirement.AuthMFA)}
 	switch e.Kind {
 	case desk.ActorAgent:
 		actor.Kind = audit.ActorAgent
@@ -141,10 +142,10 @@ func writtenText(doc desk.Request, event desk.Event) string {
 }
 
 func auditVerb(verb string) audit.Verb {
-	switch desk.Verb(verb) {
-	case desk.VerbApprove:
+	switch requirement.Verb(verb) {
+	case requirement.VerbApprove:
 		return audit.VerbApprove
-	case desk.VerbReject:
+	case requirement.VerbReject:
 		return audit.VerbReject
 	}
 	return audit.VerbRespond
@@ -171,7 +172,7 @@ func voteLine(c *txn.Tx, change desk.Change, event desk.Event, verb audit.Verb) 
 	}
 	for _, vote := range doc.Votes {
 		lapsed := slices.ContainsFunc(doc.VoteProgress.Uncounted, func(l desk.UncountedVote) bool { return l.By == vote.By })
-		if vote.Verb == desk.VerbApprove && !lapsed {
+		if vote.Verb == requirement.VerbApprove && !lapsed {
 			decided.Quorum.Have = append(decided.Quorum.Have, vote.By)
 		}
 		if verb.Approves() && vote.By == event.By {
@@ -233,10 +234,10 @@ func finalLine(c *txn.Tx, change desk.Change, event desk.Event) audit.Body {
 
 // clockLine returns the audit line of a request that a rule ends at its deadline.
 func clockLine(c *txn.Tx, change desk.Change) audit.RequestExpired {
-	line := audit.RequestExpired{Deadline: audit.TimestampOf(change.Request.Deadline), Then: string(desk.RejectOnTimeout)}
+	line := audit.RequestExpired{Deadline: audit.TimestampOf(change.Request.Deadline), Then: string(requirement.RejectOnTimeout)}
 	if change.Decision.Outcome == desk.OutcomeAnswered {
 		answer, _ := strictjson.Canonical(change.Decision.Value) // the desk took it, so it is JSON
-		line.Then, line.Answer = string(desk.DefaultOnTimeout), c.Digest(string(answer))
+		line.Then, line.Answer = string(requirement.DefaultOnTimeout), c.Digest(string(answer))
 	}
 	return line
 }
@@ -252,7 +253,7 @@ func auditAction(c *txn.Tx, doc desk.Request) audit.Action {
 	return audit.Action{Name: doc.Subject.Action, Args: c.Digest(doc.Subject.ActionDigest)}
 }
 
-func auditNeeds(need desk.Requirement) (all []audit.GroupCount) {
+func auditNeeds(need requirement.Requirement) (all []audit.GroupCount) {
 	for _, g := range need.Groups {
 		all = append(all, audit.GroupCount{Group: g.String(), Count: max(1, g.Count)})
 	}

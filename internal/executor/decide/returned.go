@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
@@ -27,7 +27,7 @@ func (dc *Decider) checkReturn(l *runSnapshot, said Answer, w *submission) (bool
 		return false, nil
 	}
 	known, err := l.requestDoc(dc, w.Interrupt)
-	if err != nil || known.Requirement.OnEscalate != desk.EscalateReturns {
+	if err != nil || known.Requirement.OnEscalate != requirement.EscalateReturns {
 		return false, err
 	}
 	w.Verdict = store.VerdictReject

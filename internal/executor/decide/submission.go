@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/errs"
 	"github.com/fermata-go/fermata/internal/executor/ids"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 )
@@ -31,7 +32,7 @@ type Request struct {
 	// Actor decides. Via is the channel of the request, Auth how strongly the actor was
 	// authenticated.
 	Actor, Via string
-	Auth       desk.Auth
+	Auth       requirement.Auth
 	// Targets answers requests by id. Value answers the one request of the run that is open; a
 	// decision on an action needs an id: otherwise somebody who looked at one action could approve
 	// the next one, if the first was decided meanwhile.

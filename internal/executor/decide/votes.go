@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/history"
 	"github.com/fermata-go/fermata/internal/executor/retry"
 	"github.com/fermata-go/fermata/internal/executor/txn"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -236,7 +237,7 @@ func (dc *Decider) checkEditedHold(request Request, w *submission, asked desk.Re
 	if err != nil {
 		return err
 	}
-	if err = asked.Requirement.CheckEditable(shown, w.value); errors.Is(err, desk.ErrInvalidEdit) {
+	if err = desk.CheckEditable(asked.Requirement, shown, w.value); errors.Is(err, desk.ErrInvalidEdit) {
 		err = toRefusedError(w.interrupt, &desk.RefusedError{Command: desk.CommandRespond, Actor: request.Actor, Err: err})
 	}
 	return err
@@ -247,7 +248,7 @@ func (dc *Decider) checkEditedHold(request Request, w *submission, asked desk.Re
 // well, because the policy for edited arguments may exclude them.
 func (dc *Decider) lockPriorApprovers(ctx context.Context, session *govern.Session, known *docs.Request, approvedHere []string, edits bool) ([]string, error) {
 	//mutate:edit-excludes-prior-approver
-	if !edits && !slices.Contains(known.Requirement.Exclude, desk.DutyPriorApprover) {
+	if !edits && !slices.Contains(known.Requirement.Exclude, requirement.DutyPriorApprover) {
 		return nil, nil
 	}
 	if err := dc.touchApprovers(ctx, session.Tx); err != nil { //mutate:prior-approvals-locked-first

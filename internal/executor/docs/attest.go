@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -52,7 +53,7 @@ func Attest(i store.Interrupt, request *desk.Request, answer json.RawMessage) (j
 }
 
 // WeakestAuth returns the weakest authentication of the people who decided a request.
-func WeakestAuth(r desk.Request) (weakest desk.Auth) {
+func WeakestAuth(r desk.Request) (weakest requirement.Auth) {
 	found := false
 	if r.Decision != nil && r.Decision.Outcome == desk.OutcomeReturned { // one person, without a vote
 		for _, e := range r.Log {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/analytics"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -69,7 +70,7 @@ func VoteIndex(run store.Run, doc desk.Request, vote desk.Vote) analytics.VoteIn
 
 // voteVerb returns the verb of a vote. At a gate people approve or reject, although the run gets an
 // answer.
-func voteVerb(doc desk.Request, vote desk.Vote) desk.Verb {
+func voteVerb(doc desk.Request, vote desk.Vote) requirement.Verb {
 	var signal struct {
 		Approved *bool `json:"approved"`
 	}
@@ -77,7 +78,7 @@ func voteVerb(doc desk.Request, vote desk.Vote) desk.Verb {
 	case doc.Subject.Kind != GateKind || json.Unmarshal(vote.Value, &signal) != nil || signal.Approved == nil:
 		return vote.Verb
 	case *signal.Approved:
-		return desk.VerbApprove
+		return requirement.VerbApprove
 	}
-	return desk.VerbReject
+	return requirement.VerbReject
 }

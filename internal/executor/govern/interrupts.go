@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/ids"
 	"github.com/fermata-go/fermata/internal/executor/txn"
 	"github.com/fermata-go/fermata/internal/policy/replay"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
@@ -187,9 +188,9 @@ func (s *Session) InterruptRequirement(ctx context.Context, ask *desk.RequestSpe
 		ask.Requirement.Editable = nil // no rule says what may be edited
 		return nil, nil
 	}
-	need := DeskRequirement(*j.Requirement)
+	need := *j.Requirement.Clone()
 	if len(need.Verbs) > 0 { // such a request is answered, not approved or rejected
-		need.Verbs = append(need.Verbs, desk.VerbRespond)
+		need.Verbs = append(need.Verbs, requirement.VerbRespond)
 	}
 	if inherited {
 		ask.Requirement = ask.Requirement.Merge(need)

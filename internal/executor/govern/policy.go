@@ -208,7 +208,7 @@ func (s *Session) RequirementFor(ctx context.Context, ask *desk.RequestSpec, add
 		return nil, nil
 	}
 	fixed := len(ask.Requirement.Editable) == 0
-	ask.Requirement = DeskRequirement(*j.Requirement)
+	ask.Requirement = *j.Requirement
 	if fixed {
 		ask.Requirement.Editable = nil
 	}
@@ -255,25 +255,6 @@ func (s *Session) requirementOfReplaced(ctx context.Context, ask *desk.RequestSp
 	return nil
 }
 
-// DeskRequirement translates a requirement from package policy to package desk.
-func DeskRequirement(need policy.Requirement) desk.Requirement {
-	r := desk.Requirement{
-		Denials: need.DenyCount, Editable: need.Editable, MinAuth: desk.Auth(need.MinAuth), Deadline: desk.Duration(need.Deadline),
-		OnTimeout: desk.OnTimeout(need.OnTimeout), OnEscalate: desk.OnEscalate(need.OnEscalate), EditReasons: need.EditReasons,
-		VisibleTo: need.VisibleTo, Sensitive: need.Sensitive, Undo: desk.Duration(need.Undo),
-	}
-	for _, g := range need.Groups {
-		r.Groups = append(r.Groups, desk.Group{From: g.From, Count: g.Count, Widen: g.Widen, Stage: g.Stage})
-	}
-	for _, duty := range need.Exclude {
-		r.Exclude = append(r.Exclude, desk.Duty(duty))
-	}
-	for _, verb := range need.Verbs {
-		r.Verbs = append(r.Verbs, desk.Verb(verb))
-	}
-	return r
-}
-
 // EditPolicy evaluates the arguments that an approver wants to approve instead of the requested
 // ones. edit returns the last evaluation, or nil.
 func (s *Session) EditPolicy(ctx context.Context, key string, address fermata.Address, action string) (check desk.EditPolicy, edit func() *Evaluation) {
@@ -288,12 +269,7 @@ func (s *Session) EditPolicy(ctx context.Context, key string, address fermata.Ad
 			return desk.EditRuling{}, err
 		}
 		last = j
-		ruling := desk.EditRuling{Deny: j.Verdict == policy.Deny, Reason: j.Reason}
-		if j.Requirement != nil {
-			need := DeskRequirement(*j.Requirement)
-			ruling.Requirement = &need
-		}
-		return ruling, nil
+		return desk.EditRuling{Deny: j.Verdict == policy.Deny, Reason: j.Reason, Requirement: j.Requirement}, nil
 	}, edit
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/ids"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -223,7 +224,7 @@ func (h *Run) PriorApprovers(ctx context.Context, request desk.Request, also []s
 			continue
 		}
 		for _, vote := range doc.Votes {
-			if vote.Verb == desk.VerbApprove {
+			if vote.Verb == requirement.VerbApprove {
 				prior = append(prior, vote.By)
 			}
 		}

@@ -17,7 +17,9 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/govern"
 	"github.com/fermata-go/fermata/internal/executor/txn"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/provider"
 )
 
@@ -122,7 +124,7 @@ func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q pr
 	c := session.Tx
 	ask := desk.RequestSpec{ID: shown.ID, Subject: desk.Subject{Kind: q.Kind, ShownDigest: shown.ShownDigest, Requester: c.Meta.Requester, WordCount: len(bytes.Fields(q.Data))}, DefaultAnswer: q.DefaultAnswer}
 	ask.Subject.Supersedes, ask.Subject.Changed, ask.Subject.Refused = q.Supersedes, q.Changed, q.Refused
-	ask.Requirement = desk.OnePerson()
+	ask.Requirement = requirement.OnePerson()
 	routes, err := s.setRequirement(ctx, session, &ask, q)
 	if err != nil {
 		return time.Time{}, err
@@ -144,8 +146,8 @@ func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q pr
 // neither told nor see it. The conversation ends the question, so the request has no deadline.
 func addressEndUser(ask *desk.RequestSpec, user string, now time.Time) {
 	person := []string{"user:" + user}
-	ask.Requirement = desk.Requirement{Groups: []desk.Group{{From: person}}, VisibleTo: [][]string{person}}
-	ask.Route = desk.Route{Name: "end-user", Steps: []desk.Step{{At: desk.Duration(NoDeadline(now).Sub(now)), Expire: "stale"}}}
+	ask.Requirement = requirement.Requirement{Groups: []requirement.Group{{From: person}}, VisibleTo: [][]string{person}}
+	ask.Route = desk.Route{Name: "end-user", Steps: []desk.Step{{At: timespan.Duration(NoDeadline(now).Sub(now)), Expire: "stale"}}}
 }
 
 // setRequirement sets the subject of a request and what the policy requires for it. It returns the
@@ -183,7 +185,7 @@ func (s *Service) setRequirement(ctx context.Context, session *govern.Session, a
 // Authors are added whenever there is a policy, because the policy for edited arguments may exclude
 // them.
 func (s *Service) addInvolved(ctx context.Context, ask *desk.RequestSpec, session *govern.Session, address fermata.Address) error {
-	prior := slices.Contains(ask.Requirement.Exclude, desk.DutyPriorApprover)
+	prior := slices.Contains(ask.Requirement.Exclude, requirement.DutyPriorApprover)
 	if !s.config.Policy && !prior {
 		return nil
 	}

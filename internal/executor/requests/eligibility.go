@@ -7,6 +7,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/history"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Routes returns the routes of requests by name. The one named "default" is always there.
@@ -41,7 +42,7 @@ func (s *Service) GroupsOf(doc desk.Request, person string) ([]string, error) {
 
 // AllowedVerbs returns the verbs of a request that are open to a person, or an error that desk.Code
 // knows if no decision of theirs would count.
-func (s *Service) AllowedVerbs(doc desk.Request, person string) ([]desk.Verb, error) {
+func (s *Service) AllowedVerbs(doc desk.Request, person string) ([]requirement.Verb, error) {
 	return desk.AllowedVerbs(doc, person, s.DeskEnv(doc.Created).Directory)
 }
 
@@ -49,7 +50,7 @@ func (s *Service) AllowedVerbs(doc desk.Request, person string) ([]desk.Verb, er
 // of a yes of theirs to something else that the run still asks: [Executor.AllowedVerbs] knows of
 // those that stood when this was asked.
 func (s *Service) IsPriorApprover(ctx context.Context, q docs.RequestView, person string) (bool, error) {
-	if q.Request == nil || q.Request.State != desk.StateOpen || !slices.Contains(q.Request.Requirement.Exclude, desk.DutyPriorApprover) {
+	if q.Request == nil || q.Request.State != desk.StateOpen || !slices.Contains(q.Request.Requirement.Exclude, requirement.DutyPriorApprover) {
 		return false, nil
 	}
 	prior, err := history.New(s.docs, runOfRequest(q.InboxItem)).PriorApprovers(ctx, *q.Request, nil)

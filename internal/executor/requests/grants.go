@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/txn"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/policy/grant"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/policy"
 )
@@ -29,7 +30,7 @@ type GrantRequest struct {
 	// By is the actor: one who approved the request and may still decide it. Auth is how strongly
 	// they were authenticated, Via the channel.
 	By, Via string
-	Auth    desk.Auth
+	Auth    requirement.Auth
 	TTL     time.Duration
 	MaxUses int
 	Budget  *grant.Budget
@@ -124,7 +125,7 @@ func (s *Service) existingGrant(ctx context.Context, account, request string, r 
 // the person could not decide it today.
 func (s *Service) checkGrantable(doc desk.Request, today policy.Decision, r GrantRequest) error {
 	if today.Requirement != nil {
-		doc.Requirement = doc.Requirement.Merge(govern.DeskRequirement(*today.Requirement))
+		doc.Requirement = doc.Requirement.Merge(*today.Requirement)
 	}
 	people := 0
 	for _, g := range doc.Requirement.Groups {

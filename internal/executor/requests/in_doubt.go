@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/history"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -51,15 +52,15 @@ func inheritRequirement(ctx context.Context, ask *desk.RequestSpec, history *his
 // inheritedNeed returns the requirement of an action, for the question whether it has happened. The
 // actors who were involved in the action are added to asked. The last editor of its arguments
 // counts as an author here, because they could not approve the action either.
-func inheritedNeed(doc desk.Request, asked *desk.Subject) desk.Requirement {
+func inheritedNeed(doc desk.Request, asked *desk.Subject) requirement.Requirement {
 	need := doc.Requirement
 	// this question is answered, not approved or rejected
-	need.Verbs = append(slices.Clone(need.Verbs), desk.VerbRespond)
-	if slices.Contains(need.Exclude, desk.DutyAuthor) {
+	need.Verbs = append(slices.Clone(need.Verbs), requirement.VerbRespond)
+	if slices.Contains(need.Exclude, requirement.DutyAuthor) {
 		asked.Authors = append(asked.Authors, doc.Subject.Authors...)
 	}
-	if editor := doc.LastEditor(); slices.Contains(need.Exclude, desk.DutyLastEditor) && editor != "" {
-		need.Exclude = append(slices.Clone(need.Exclude), desk.DutyAuthor)
+	if editor := doc.LastEditor(); slices.Contains(need.Exclude, requirement.DutyLastEditor) && editor != "" {
+		need.Exclude = append(slices.Clone(need.Exclude), requirement.DutyAuthor)
 		asked.Authors = append(asked.Authors, editor)
 	}
 	asked.PriorApprovers = append(asked.PriorApprovers, doc.Subject.PriorApprovers...)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // A person who made the last change of the arguments could not approve them, and cannot have the
@@ -12,17 +13,17 @@ import (
 func TestInDoubtRequirement_ExcludesWhomTheActionExcluded(t *testing.T) {
 	action := desk.Request{
 		Subject:     desk.Subject{Authors: []string{"ann", "arno"}, PriorApprovers: []string{"eve"}},
-		Requirement: desk.Requirement{Exclude: []desk.Duty{desk.DutyLastEditor}, MinAuth: desk.AuthSSO, Verbs: []desk.Verb{desk.VerbApprove, desk.VerbAskClarification}},
+		Requirement: requirement.Requirement{Exclude: []requirement.Duty{requirement.DutyLastEditor}, MinAuth: requirement.AuthSSO, Verbs: []requirement.Verb{requirement.VerbApprove, requirement.VerbAskClarification}},
 		Edit:        &desk.Edit{By: "bob"},
 	}
 	var asked desk.Subject
 	need := inheritedNeed(action, &asked)
-	if !slices.Contains(need.Exclude, desk.DutyAuthor) || !slices.Equal(asked.Authors, []string{"bob"}) || need.MinAuth != desk.AuthSSO ||
-		!slices.Contains(need.Verbs, desk.VerbRespond) || slices.Contains(need.Verbs, desk.VerbAbandon) || !slices.Equal(asked.PriorApprovers, []string{"eve"}) {
+	if !slices.Contains(need.Exclude, requirement.DutyAuthor) || !slices.Equal(asked.Authors, []string{"bob"}) || need.MinAuth != requirement.AuthSSO ||
+		!slices.Contains(need.Verbs, requirement.VerbRespond) || slices.Contains(need.Verbs, requirement.VerbAbandon) || !slices.Equal(asked.PriorApprovers, []string{"eve"}) {
 		t.Errorf("requirement %+v, subject %+v", need, asked)
 	}
-	action.Requirement.Exclude, asked = []desk.Duty{desk.DutyAuthor}, desk.Subject{}
-	if need := inheritedNeed(action, &asked); !slices.Equal(asked.Authors, []string{"ann", "arno"}) || !slices.Equal(need.Exclude, []desk.Duty{desk.DutyAuthor}) {
+	action.Requirement.Exclude, asked = []requirement.Duty{requirement.DutyAuthor}, desk.Subject{}
+	if need := inheritedNeed(action, &asked); !slices.Equal(asked.Authors, []string{"ann", "arno"}) || !slices.Equal(need.Exclude, []requirement.Duty{requirement.DutyAuthor}) {
 		t.Errorf("requirement %+v, subject %+v", need, asked)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 // RequestTimeout is how long a question may be open: as long as it says itself, but no longer than
@@ -58,7 +59,7 @@ func capRoute(route desk.Route, timeout time.Duration) desk.Route {
 	route = route.WithDeadline(timeout)
 	// there the timeout is one of business hours, and a cap never is
 	if route.Clock != desk.BusinessClock {
-		route.Cap = min(route.Cap, desk.Duration(timeout))
+		route.Cap = min(route.Cap, timespan.Duration(timeout))
 	}
 	return route
 }
@@ -68,7 +69,7 @@ func capRoute(route desk.Route, timeout time.Duration) desk.Route {
 // clock of the route.
 func capAtOwnTimeout(route desk.Route, own time.Duration) desk.Route {
 	later := route.Clock == desk.BusinessClock || route.DeadlineFrom == desk.DeadlineFromDelivered
-	if limit := desk.Duration(own); own > 0 && later && (route.Cap == 0 || route.Cap > limit) {
+	if limit := timespan.Duration(own); own > 0 && later && (route.Cap == 0 || route.Cap > limit) {
 		route.Cap = limit
 	}
 	return route

@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/tracing"
 	"github.com/fermata-go/fermata/internal/executor/txn"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 )
@@ -41,7 +42,7 @@ type StartRequest struct {
 	// Actor has the run started. Via is the channel, Auth how strongly the actor was authenticated,
 	// Kind what it is; a person by default.
 	Actor, Via string
-	Auth       desk.Auth
+	Auth       requirement.Auth
 	Kind       desk.ActorKind
 	// EndUser is the person that the agent talks to, in a conversation. Questions of kinds with
 	// [fermata.ForEndUser] are for them; "" if there is none.

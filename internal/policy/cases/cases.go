@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/policy"
 )
 
@@ -79,10 +80,10 @@ type testCase struct {
 	rules         []string
 	needs         []string
 	deadline      policy.Duration
-	minAuth       policy.Auth
+	minAuth       requirement.Auth
 	lists         map[string][]string // by key: verbs, editable and others
-	onTimeout     policy.OnTimeout
-	onEscalate    policy.OnEscalate
+	onTimeout     requirement.OnTimeout
+	onEscalate    requirement.OnEscalate
 	visibleTo     []string
 	dryRunVerdict policy.Verdict
 }
@@ -127,10 +128,14 @@ func (c testCase) check(set *policy.Set) (policy.Decision, []string) {
 	if c.minAuth != "" && c.minAuth != need.MinAuth {
 		differ("min_auth ", c.minAuth, need.MinAuth)
 	}
+	verbs := make([]string, len(need.Verbs))
+	for i, verb := range need.Verbs {
+		verbs[i] = string(verb)
+	}
 	for _, list := range []struct {
 		key string
 		got []string
-	}{{"verbs", need.Verbs}, {"editable", need.Editable}, {"edit_reasons", need.EditReasons}, {"sensitive", need.Sensitive}} {
+	}{{"verbs", verbs}, {"editable", need.Editable}, {"edit_reasons", need.EditReasons}, {"sensitive", need.Sensitive}} {
 		if want, ok := c.lists[list.key]; ok && !sameElements(want, list.got) {
 			differ(list.key+" ", want, list.got)
 		}
@@ -138,7 +143,7 @@ func (c testCase) check(set *policy.Set) (policy.Decision, []string) {
 	if c.onTimeout != "" && c.onTimeout != need.OnTimeout {
 		differ("on_timeout ", c.onTimeout, need.OnTimeout)
 	}
-	if got := cmp.Or(need.OnEscalate, policy.NextStep); c.onEscalate != "" && c.onEscalate != got {
+	if got := cmp.Or(need.OnEscalate, requirement.EscalateToNextStep); c.onEscalate != "" && c.onEscalate != got {
 		differ("on_escalate ", c.onEscalate, got)
 	}
 	if got := audiences(need); c.visibleTo != nil && !sameElements(c.visibleTo, got) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/policy/yamldoc"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/policy"
 )
 
@@ -45,10 +46,10 @@ func parse(file string, src []byte) ([]testCase, error) {
 		if !fields["visible_to"].Missing() {
 			c.visibleTo = fields["visible_to"].Texts()
 		}
-		c.onTimeout = policy.OnTimeout(fields["on_timeout"].Text())
-		c.onEscalate = policy.OnEscalate(fields["on_escalate"].Text())
+		c.onTimeout = requirement.OnTimeout(fields["on_timeout"].Text())
+		c.onEscalate = requirement.OnEscalate(fields["on_escalate"].Text())
 		c.deadline = policy.Duration(fields["deadline"].Duration())
-		c.minAuth = policy.Auth(fields["min_auth"].Text())
+		c.minAuth = requirement.Auth(fields["min_auth"].Text())
 		c.dryRunVerdict = policy.Verdict(fields["dry_run"].Text())
 		all = append(all, c)
 		name = ""

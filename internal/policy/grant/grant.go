@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/policy"
 )
 
@@ -196,7 +197,7 @@ func (g Grant) checkRules(decision policy.Decision, now time.Time) error {
 			return newMismatch(MismatchRule, "rule %s has changed since the approval", id)
 		}
 	}
-	if less := policy.RequirementWeakenings(decision.Requirement, g.Requirement); len(less) > 0 {
+	if less := requirement.Weakenings(decision.Requirement, g.Requirement); len(less) > 0 {
 		return newMismatch(MismatchRule, "the rules require more here than at the approval: %s", strings.Join(less, ", "))
 	}
 	return nil

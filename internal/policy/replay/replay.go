@@ -17,6 +17,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/policy"
 )
 
@@ -130,7 +131,7 @@ func describeDifference(old, now policy.Decision) string {
 	switch {
 	case old.Verdict != now.Verdict:
 		return fmt.Sprintf("%s (%s) becomes %s (%s)", old.Verdict, from, now.Verdict, to)
-	case len(policy.RequirementWeakenings(old.Requirement, now.Requirement)) > 0 || len(policy.RequirementWeakenings(now.Requirement, old.Requirement)) > 0:
+	case len(requirement.Weakenings(old.Requirement, now.Requirement)) > 0 || len(requirement.Weakenings(now.Requirement, old.Requirement)) > 0:
 		return fmt.Sprintf("still %s, with another requirement (%s, then %s)", now.Verdict, from, to)
 	}
 	return ""

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -100,7 +100,7 @@ func checkCredential(ctx context.Context, credentials store.Credentials, id, sec
 	if !good || !c.Revoked.IsZero() || !c.Expires.IsZero() && !time.Now().Before(c.Expires) {
 		return Principal{}, ErrUnauthenticated
 	}
-	return Principal{Account: c.Account, ID: c.Name, Roles: []Role{Role(c.Role)}, Auth: Auth{Method: MethodAPIKey, Credential: c.ID, Strength: desk.AuthToken, Until: c.Expires}}, nil
+	return Principal{Account: c.Account, ID: c.Name, Roles: []Role{Role(c.Role)}, Auth: Auth{Method: MethodAPIKey, Credential: c.ID, Strength: requirement.AuthToken, Until: c.Expires}}, nil
 }
 
 // BearerToken returns the bearer token of a request.

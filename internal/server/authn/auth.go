@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // Role is a permission level of a caller.
@@ -73,7 +74,7 @@ type Auth struct {
 	AMR []string
 	ACR string
 	// Strength is the authentication strength that policies compare with their minimum.
-	Strength desk.Auth
+	Strength requirement.Auth
 	// At is when the person last authenticated; zero if unknown.
 	At time.Time
 	// Until is when the credential expires; zero if never.
@@ -86,14 +87,14 @@ var hardwareMethods = []string{"hwk", "sc", "fido"}
 
 // strengthOf maps the provider's claims to an authentication strength. acr maps the provider's
 // classes, if it has any; the stronger result wins.
-func (a Auth) strengthOf(acr map[string]desk.Auth) desk.Auth {
-	strength := desk.AuthSSO
+func (a Auth) strengthOf(acr map[string]requirement.Auth) requirement.Auth {
+	strength := requirement.AuthSSO
 	switch {
 	case slices.ContainsFunc(a.AMR, func(m string) bool { return slices.Contains(hardwareMethods, m) }):
-		strength = desk.AuthHardware
+		strength = requirement.AuthHardware
 	// two methods are not two factors; only the provider can say so
 	case slices.Contains(a.AMR, "mfa"):
-		strength = desk.AuthMFA
+		strength = requirement.AuthMFA
 	}
 	if by := acr[a.ACR]; by != "" && by.AtLeast(strength) {
 		return by

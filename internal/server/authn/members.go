@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/audit"
-	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/problems"
 	"github.com/fermata-go/fermata/internal/store"
 )
@@ -188,13 +188,13 @@ func rolesOf(text string) (roles []Role) {
 
 // auditLine returns an audit record with the principal as its actor.
 func (p Principal) auditLine(account string, body audit.Body) (store.Writes, error) {
-	actor := audit.Actor{Principal: p.ID, Kind: audit.ActorPerson, Via: p.Auth.Via(), Auth: string(p.Auth.Strength), MFA: p.Auth.Strength.AtLeast(desk.AuthMFA)}
+	actor := audit.Actor{Principal: p.ID, Kind: audit.ActorPerson, Via: p.Auth.Via(), Auth: string(p.Auth.Strength), MFA: p.Auth.Strength.AtLeast(requirement.AuthMFA)}
 	line, err := audit.NewLine(account, actor, audit.Location{}, body)
 	return store.Writes{Audit: [][]byte{line}}, err
 }
 
 func (i invitation) principal() Principal {
-	return Principal{Account: i.Account, ID: i.Name, Name: i.Name, Roles: i.Roles, Auth: Auth{Method: MethodPassword, Strength: desk.AuthToken}}
+	return Principal{Account: i.Account, ID: i.Name, Name: i.Name, Roles: i.Roles, Auth: Auth{Method: MethodPassword, Strength: requirement.AuthToken}}
 }
 
 // readInvitation returns the invitation of a request.

@@ -15,7 +15,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/problems"
 )
 
@@ -51,9 +51,9 @@ type OIDC struct {
 	PrincipalClaim string
 
 	// ACR maps the provider's authentication classes (the claim acr) to a strength. The
-	// authentication methods (amr) need no mapping: "mfa" is desk.AuthMFA, "hwk" is
-	// desk.AuthHardware, and any sign-in is desk.AuthSSO.
-	ACR map[string]desk.Auth
+	// authentication methods (amr) need no mapping: "mfa" is requirement.AuthMFA, "hwk" is
+	// requirement.AuthHardware, and any sign-in is requirement.AuthSSO.
+	ACR map[string]requirement.Auth
 
 	// Audience, if set, lets the API accept JWTs of this issuer as bearer tokens if they were
 	// issued for this audience. It must differ from ClientID: an ID token proves a sign-in and is
@@ -105,7 +105,7 @@ func (o *OIDC) validate() (home *url.URL, err error) {
 		}
 	}
 	for acr, strength := range o.ACR {
-		if !slices.Contains([]desk.Auth{desk.AuthSSO, desk.AuthMFA, desk.AuthHardware}, strength) {
+		if !slices.Contains([]requirement.Auth{requirement.AuthSSO, requirement.AuthMFA, requirement.AuthHardware}, strength) {
 			return nil, fmt.Errorf("authn: acr %q has unknown strength %q", acr, strength)
 		}
 	}

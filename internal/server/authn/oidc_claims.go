@@ -9,7 +9,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
-	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/problems"
 )
 
@@ -92,7 +92,7 @@ func (p *idp) principal(c claims, by Method) (Principal, error) {
 	if !isVisibleToken(who.Auth.ACR, maxACR) {
 		who.Auth.ACR = ""
 	}
-	who.Auth.Strength = desk.AuthToken
+	who.Auth.Strength = requirement.AuthToken
 	if by == MethodOIDC {
 		who.Auth.Strength = who.Auth.strengthOf(p.ACR)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/go-webauthn/webauthn/webauthn"
 
 	"github.com/fermata-go/fermata/internal/audit"
-	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/problems"
 	"github.com/fermata-go/fermata/internal/store"
 )
@@ -299,7 +299,7 @@ func (p *Sessions) mayChangePasskeys(m *memberPasskeys, who Principal) error {
 	switch {
 	case len(m.all) > 0 && who.Auth.Method != MethodPasskey:
 		rejected = problems.New("stronger_auth_required", "sign in again with one of your passkeys to change them")
-		rejected.MinAuth = string(desk.AuthMFA)
+		rejected.MinAuth = string(requirement.AuthMFA)
 	case p.now().Sub(who.Auth.At) >= freshSignIn:
 		rejected = problems.New("stronger_auth_required", "sign in again to change your passkeys: the sign-in is older than %d minutes", int(freshSignIn.Minutes()))
 		rejected.MinAuth = string(who.Auth.Strength)

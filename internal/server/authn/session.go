@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/audit"
-	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -73,7 +73,7 @@ func (p *Sessions) createSession(ctx context.Context, who Principal, proof strin
 // auditLine returns the audit record of a session, with its person as the actor.
 func (s session) auditLine(body audit.Body) (store.Writes, error) {
 	auth := s.Who.Auth
-	actor := audit.Actor{Principal: s.Who.ID, Kind: audit.ActorPerson, Via: auth.Via(), Auth: string(auth.Strength), MFA: auth.Strength.AtLeast(desk.AuthMFA)}
+	actor := audit.Actor{Principal: s.Who.ID, Kind: audit.ActorPerson, Via: auth.Via(), Auth: string(auth.Strength), MFA: auth.Strength.AtLeast(requirement.AuthMFA)}
 	line, err := audit.NewLine(s.Who.Account, actor, audit.Location{}, body)
 	return store.Writes{Audit: [][]byte{line}}, err
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/problems"
 )
 
@@ -73,7 +73,7 @@ func (p *Sessions) DevLink(listener net.Addr, who Principal, path string) (strin
 	case who.Account == "" || who.ID == "" || len(who.Roles) == 0:
 		return "", errors.New("authn: a development link needs a principal with an account and roles")
 	}
-	who.Auth = Auth{Method: MethodDev, Strength: desk.AuthToken}
+	who.Auth = Auth{Method: MethodDev, Strength: requirement.AuthToken}
 	code := strings.ToLower(rand.Text()[:devCodeLength])
 	p.devLinks.add(code, devLink{proof: rand.Text(), who: who, path: localPath(path), until: p.now().Add(devLinkTTL)}, p.now())
 	return "http://" + tcp.String() + "/s/" + code, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
 	"github.com/fermata-go/fermata/internal/server/visibility"
@@ -17,7 +18,7 @@ import (
 func (h *Handlers) activityOf(doc desk.Request, me authn.Principal) *api.Activity {
 	activity := &api.Activity{
 		Revision: doc.Rev, State: string(doc.State), Summary: doc.Summary(time.Now()), Action: doc.Subject.Action, Risk: doc.Subject.Risk, Requester: doc.Subject.Requester,
-		Policy: doc.Subject.Policy, Rules: doc.Subject.Rules, Reason: doc.Subject.Reason, Route: doc.Route.Name, MinAuth: string(doc.Requirement.MinAuth), Editable: doc.Requirement.Editable, Returns: doc.Requirement.OnEscalate == desk.EscalateReturns, Verbs: []string{}, Requirements: []api.Requirement{},
+		Policy: doc.Subject.Policy, Rules: doc.Subject.Rules, Reason: doc.Subject.Reason, Route: doc.Route.Name, MinAuth: string(doc.Requirement.MinAuth), Editable: doc.Requirement.Editable, Returns: doc.Requirement.OnEscalate == requirement.EscalateReturns, Verbs: []string{}, Requirements: []api.Requirement{},
 	}
 	verbs := doc.Requirement.Verbs
 	if doc.State == desk.StateOpen {

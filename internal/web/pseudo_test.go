@@ -19,7 +19,7 @@ import (
 
 var (
 	verbOrLetter = regexp.MustCompile(`%(?:\[\d+\])?[+#]?[a-z%]|[A-Za-z]`)
-	shortened    = regexp.MustCompile(`\w+…\w+`) // ids and digests
+	shortened    = regexp.MustCompile(`\w+…\w+|\b[0-9a-f]{12}\b`) // ids and digests, as templates and audit.Digest.Short cut them
 	latinWords   = regexp.MustCompile(`[A-Za-z]+(?: +[A-Za-z]+)*`)
 )
 

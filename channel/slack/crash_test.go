@@ -36,6 +36,7 @@ import (
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/slackfake"
 	port "github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
@@ -346,10 +347,7 @@ func (o *killedOffice) click(run refundRun) bool {
 // click that was acknowledged decides after the restart. One that was not is sent again by the
 // person, as Slack shows an error. There is one decision and one payment, and no live button.
 func TestCrash_ClickIsKilledAtRandomMoments(t *testing.T) {
-	rounds := 20
-	if os.Getenv("FERMATA_SOAK") != "" {
-		rounds = 2000
-	}
+	rounds := testtier.Count(5, 20, 2000)
 	o := openKilledOffice(t)
 	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	phases := make(map[string]int)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 type judge func(text string) dialog.Judgement
@@ -80,7 +80,7 @@ var replies = []dialog.Message{
 // run ends answered, escaped, expired, lapsed or open, once, its run got exactly that answer, and
 // facts are at the chosen entity.
 func TestProperty_ConversationsSurviveCrashes(t *testing.T) {
-	soak := os.Getenv("FERMATA_SOAK") != ""
+	soak := testtier.IsSoak()
 	for kind, conversations := range map[string]int{"memory": 25, "sqlite": 25, "postgres": 8} {
 		seed := uint64(7)
 		if soak {

@@ -214,7 +214,7 @@ var testSupports = []testSupport{
 	{"internal/golden", "compares with golden files and defines the -update flag"},
 	{"internal/oidctest", "an OpenID provider per test that fails the test if a client violates the protocol"},
 	{"internal/pgtest", "a PostgreSQL database per test; fails the test if there is no PostgreSQL"},
-	{"internal/testtier", "skips a test in the fast tier"},
+	{"internal/testtier", "selects the tests and counts of a tier"},
 	{"internal/testserver", "runs a test in a process that crashes and checks that its servers are gone"},
 	{"internal/store/fixture", "writes test data for the stores"},
 	{"internal/store/proxytest", "a network proxy that ends with the test"},

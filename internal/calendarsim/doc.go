@@ -20,6 +20,6 @@
 //
 // Time is that of testing/synctest: it advances to the next event of a person or a timer as soon as
 // all goroutines are idle. One seed gives one simulation, as far as concurrent goroutines allow. A
-// failure prints the seed, and FERMATA_CALENDARSIM_SEED repeats it. FERMATA_SOAK=1 runs 100,000
+// failure prints the seed, and FERMATA_CALENDARSIM_SEED repeats it. FERMATA_TEST=soak runs 100,000
 // requests.
 package calendarsim

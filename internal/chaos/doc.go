@@ -29,6 +29,7 @@
 // The self-tests (checks_self_test.go, desk_checks_self_test.go) give each check an altered history
 // and expect the violation. Otherwise a result without violations would not be significant.
 //
-// FERMATA_SOAK=1 runs twenty times as many cycles. FERMATA_CHAOS_SEED repeats the random choices of
-// a failed run, as far as processes and networks are repeatable.
+// FERMATA_TEST=nightly kills more replicas, FERMATA_TEST=soak fifty times as many.
+// FERMATA_CHAOS_SEED repeats the random choices of a failed run, as far as processes and networks
+// are repeatable.
 package chaos

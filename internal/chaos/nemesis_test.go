@@ -83,20 +83,27 @@ func (n *nemesis) cutConnection(slot int) (end func()) {
 	}
 }
 
-// run kills so many replicas. In parallel, others are stopped, and the network has faults.
+// run kills so many replicas. In parallel, others are stopped, and the network has faults. It
+// begins with one fault of each kind; the others are random.
 func (n *nemesis) run(cycles int) {
 	stops, disturbances := &side{do: n.stop, rng: n.random(1 << 34)}, &side{do: n.disturb, rng: n.random(1 << 35)}
 	defer stops.wait()
 	defer disturbances.wait()
+	first := n.eachKind(stops, disturbances)
 	report := time.Now()
 	for n.all < cycles && !n.t.Failed() {
+		if len(first) > 0 {
+			first[0]()
+			first = first[1:]
+			continue
+		}
 		switch dice := n.rng.IntN(100); {
 		case dice < 6:
 			n.term()
 		case dice < 10 && n.cluster != nil:
 			n.crash()
 		default:
-			n.kill()
+			n.kill(n.phases[n.rng.IntN(len(n.phases))])
 		}
 		if n.rng.IntN(100) < 25 {
 			stops.begin()
@@ -112,6 +119,22 @@ func (n *nemesis) run(cycles int) {
 			}
 		}
 	}
+}
+
+// eachKind returns one fault of each kind, in random order.
+func (n *nemesis) eachKind(stops, disturbances *side) []func() {
+	faults := []func(){n.term, stops.begin}
+	if n.cluster != nil {
+		faults = append(faults, n.crash)
+	}
+	if n.proxies != nil {
+		faults = append(faults, disturbances.begin)
+	}
+	for _, at := range n.phases {
+		faults = append(faults, func() { n.kill(at) })
+	}
+	n.rng.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+	return faults
 }
 
 // side is a fault in parallel to the kills, one at a time.
@@ -156,9 +179,8 @@ func (n *nemesis) String() string {
 // sleepUpTo lets people work for a while.
 func sleepUpTo(rng *rand.Rand, d time.Duration) { time.Sleep(time.Duration(rng.Int64N(int64(d)))) }
 
-// kill kills a replica at a random point, and starts the next.
-func (n *nemesis) kill() {
-	wanted := n.phases[n.rng.IntN(len(n.phases))]
+// kill kills a replica at a point that is wanted, and starts the next.
+func (n *nemesis) kill(wanted phase) {
 	l, at := n.ambush(n.rng, wanted, n.patience(wanted))
 	l.kill()
 	n.kills[at]++

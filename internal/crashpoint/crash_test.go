@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/store/postgres"
 	"github.com/fermata-go/fermata/store/sqlite"
@@ -18,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-var soak = os.Getenv("FERMATA_SOAK") != ""
+var soak = testtier.IsSoak()
 
 // environment is a store, as several processes use it.
 type environment struct {
@@ -174,9 +175,13 @@ type share struct{ nth, offset int }
 
 func shareOf(name string) share {
 	switch {
-	case name == "postgres" && !soak:
+	case soak:
+		return share{1, 0}
+	case name == "postgres":
 		return share{30, 0}
-	case !raceEnabled || soak:
+	case !raceEnabled && name == "sqlite":
+		return share{testtier.Count(4, 1, 1), 0}
+	case !raceEnabled:
 		return share{1, 0}
 	case name == "sqlite":
 		return share{6, 1}
@@ -204,11 +209,7 @@ func TestCrash_AtEveryCall(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		database := pgtest.New(t)
-		rounds := 1
-		if soak {
-			rounds = 100
-		}
-		crashAtEveryCall(t, shareOf("postgres"), rounds, func() store.Store {
+		crashAtEveryCall(t, shareOf("postgres"), testtier.Count(1, 1, 100), func() store.Store {
 			s, err := postgres.Open(t.Context(), database, postgres.Config{})
 			if err != nil {
 				t.Fatal(err)

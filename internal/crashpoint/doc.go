@@ -18,7 +18,7 @@
 // testing/synctest, one call at a time, and compares the replies with the executed calls and the
 // final state.
 //
-// FERMATA_SOAK=1 crashes in reads as well, runs all scenarios a hundred times on PostgreSQL, and
+// FERMATA_TEST=soak crashes in reads as well, runs all scenarios a hundred times on PostgreSQL, and
 // tries a million seeds, or as many as time allows. FERMATA_CRASHPOINT_SEED=n tries one, and shows
 // the logs of the processes.
 package crashpoint

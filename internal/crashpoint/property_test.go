@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // seedVariable is the environment variable for repeating one schedule.
@@ -33,7 +35,7 @@ func seeds(t *testing.T) (first, count uint64) {
 	case raceEnabled:
 		return 0, 200
 	}
-	return 0, 4_000
+	return 0, uint64(testtier.Count(400, 4_000, 0))
 }
 
 // In any order of events, with any crashes, pauses and errors, the replies, the executed calls and

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -163,7 +164,7 @@ func TestProperty_ClockJumps(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, seeds = n, 1
-	} else if os.Getenv("FERMATA_SOAK") != "" {
+	} else if testtier.IsSoak() {
 		seeds = 20_000 // or as many as the tests have time for
 	}
 	tried := uint64(0)

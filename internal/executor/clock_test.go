@@ -3,7 +3,6 @@ package executor_test
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/store/postgres"
 )
 
@@ -105,10 +105,7 @@ func TestI10_ClockJumpOfTheServerExpiresNothing(t *testing.T) {
 
 // The clock of a real server jumps many times, to any time.
 func TestProperty_ClockJumpsOfTheServer(t *testing.T) {
-	times := 2
-	if os.Getenv("FERMATA_SOAK") != "" {
-		times = 500
-	}
+	times := testtier.Count(1, 2, 500)
 	l := newLeaping(t)
 	e := l.replica()
 	l.replica()

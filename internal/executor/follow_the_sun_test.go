@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/hours"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/store/memory"
 )
@@ -119,12 +119,9 @@ func plannedFor(t *testing.T, created time.Time) (plan []sentStep) {
 // The simulator says what is sent, at random instants of a year: also at night, on weekends, and
 // around the clock changes of each region.
 func TestRoutes_SimulatorEqualsWhatIsSent(t *testing.T) {
-	cases, seed := 16, uint64(4)
-	if os.Getenv("FERMATA_SOAK") != "" {
-		cases, seed = 1000, rand.Uint64()
-	}
-	if testing.Short() {
-		cases = 0 // the fixed instants only
+	cases, seed := testtier.Count(0, 16, 1000), uint64(4) // in addition to the fixed instants
+	if testtier.IsSoak() {
+		seed = rand.Uint64()
 	}
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 7))

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,26 +16,10 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
-// How often a process is killed, in all worlds of a provider together. A run of the CLI takes
-// seconds, so make test has fewer of them.
-const (
-	killsLangGraph  = 21
-	worldsLangGraph = 3
-	killsClaude     = 6
-	worldsClaude    = 2
-	killsSoak       = 200
-)
-
-func kills(n int) int {
-	if os.Getenv("FERMATA_SOAK") != "" {
-		return killsSoak
-	}
-	return n
-}
-
-// Every peerEvery-th kill hits the peer.
+// The first kill, and every peerEvery-th after it, hits the peer.
 const peerEvery = 3
 
 // world is a server and its peer. In each round one of the two is killed at a random moment between
@@ -60,7 +43,7 @@ type world struct {
 // LangGraph dies during it.
 func TestCrash_LangGraphAtRandomMoments(t *testing.T) {
 	t.Parallel()
-	for number := range worldsLangGraph {
+	for number := range testtier.Count(1, 3, 3) {
 		t.Run(fmt.Sprint("world ", number+1), func(t *testing.T) {
 			t.Parallel()
 			peer := newLangGraph(t)
@@ -74,7 +57,7 @@ func TestCrash_LangGraphAtRandomMoments(t *testing.T) {
 				},
 				peerRepeats: true, checkRound: func(int) { peer.checkKeys() },
 			}
-			w.run(kills(killsLangGraph) / worldsLangGraph)
+			w.run(testtier.Count(5, 7, 67))
 		})
 	}
 }
@@ -112,7 +95,7 @@ func (l *langGraph) checkKeys() {
 // whether it was made.
 func TestCrash_ClaudeAtRandomMoments(t *testing.T) {
 	t.Parallel()
-	for number := range worldsClaude {
+	for number := range testtier.Count(1, 2, 2) {
 		t.Run(fmt.Sprint("world ", number+1), func(t *testing.T) {
 			t.Parallel()
 			peer := newClaude(t, payScript)
@@ -123,7 +106,7 @@ func TestCrash_ClaudeAtRandomMoments(t *testing.T) {
 				settled: peer.tools.WaitUntilUnused, checkRound: func(int) {},
 			}
 			w.killPeer = func() { killCLI(w.pid()) }
-			w.run(kills(killsClaude) / worldsClaude)
+			w.run(testtier.Count(2, 3, 100))
 		})
 	}
 }
@@ -139,7 +122,7 @@ func (w *world) run(rounds int) {
 	}
 	for n := 1; n <= rounds && !w.Failed(); n++ {
 		hit := make(chan struct{})
-		ours, moment := n%peerEvery != 0, rand.N(typical)
+		ours, moment := n%peerEvery != 1, rand.N(typical)
 		go func() {
 			defer close(hit)
 			<-time.After(moment)

@@ -5,5 +5,5 @@
 // The model behind the CLI is scripted (see provider/claude/claudetest), and the tools of the
 // agents do their work in the test, which counts it.
 //
-// FERMATA_SOAK=1 kills ten times as often.
+// FERMATA_TEST=nightly and FERMATA_TEST=soak kill more often.
 package peers

@@ -25,6 +25,8 @@ type Cluster struct {
 	dir      string
 	bin      string
 	owner    *owner
+	durable  bool   // fsync is on
+	prefix   string // of the names of databases and users, which no other test process uses
 	password string // of the superuser postgres
 	port     int    // chosen by the first start and kept, so that connection strings stay valid
 	guard    *testserver.Guard
@@ -41,7 +43,8 @@ type Cluster struct {
 	prepared []*prepared // those that are used without recreating them
 }
 
-// Start starts a server for this test, which may [Cluster.Kill] it. It ends with the test.
+// Start starts a server for this test, which may [Cluster.Kill] it. It writes to disk as in
+// production (fsync is on), and ends with the test.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	return startFor(t, nil)
@@ -50,7 +53,7 @@ func Start(t testing.TB) *Cluster {
 func startFor(t testing.TB, prepare func(*Cluster) error) *Cluster {
 	t.Helper()
 	testtier.Needs(t, "PostgreSQL")
-	c, err := start(prepare)
+	c, err := start(true, prepare)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +90,8 @@ func (c *Cluster) Restart(t testing.TB) {
 }
 
 // start starts a server. prepare, if not nil, is called when its data directory exists.
-func start(prepare func(*Cluster) error) (_ *Cluster, err error) {
-	c := &Cluster{password: rand.Text()}
+func start(durable bool, prepare func(*Cluster) error) (_ *Cluster, err error) {
+	c := &Cluster{durable: durable, prefix: newPrefix(), password: rand.Text()}
 	if c.bin, err = find(); err != nil {
 		return nil, err
 	}
@@ -161,6 +164,10 @@ func (c *Cluster) initdb() error {
 func (c *Cluster) run() error { return testserver.Run(&c.port, c.tryRun) }
 
 func (c *Cluster) tryRun(deadline time.Time) error {
+	fsync := "off"
+	if c.durable {
+		fsync = "on"
+	}
 	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("pgtest: %w", err)
@@ -168,7 +175,7 @@ func (c *Cluster) tryRun(deadline time.Time) error {
 	defer log.Close()
 	c.server = c.command("postgres", "-D", c.data(), "-p", strconv.Itoa(c.port),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
-		"-c", "fsync=on", "-c", "shared_buffers=32MB", "-c", "max_connections=200",
+		"-c", "fsync="+fsync, "-c", "shared_buffers=32MB", "-c", "max_connections=400",
 		"-c", "log_min_messages=fatal", "-c", "log_min_error_statement=panic")
 	c.server.Stdout, c.server.Stderr = log, log
 	c.server.Env = append(c.server.Env, c.env...)

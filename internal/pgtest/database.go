@@ -34,10 +34,10 @@ func (c *Cluster) Database(t testing.TB) string {
 
 // newDatabase creates or empties a database for a new user.
 func (c *Cluster) newDatabase(ctx context.Context) (database, connString string, err error) {
-	user, password := fmt.Sprintf("user%d", c.users.Add(1)), rand.Text()
+	user, password := fmt.Sprintf("%suser%d", c.prefix, c.users.Add(1)), rand.Text()
 	database, err = c.reusedDatabase(ctx)
 	if err == nil && database == "" {
-		database = fmt.Sprintf("test%d", c.databases.Add(1))
+		database = fmt.Sprintf("%stest%d", c.prefix, c.databases.Add(1))
 		err = c.exec(ctx, "postgres", `CREATE DATABASE `+database)
 	}
 	if err == nil {

@@ -7,9 +7,11 @@
 //		...
 //	}
 //
-// All tests of a package share one server; [Start] starts another one for a test that kills it. A
-// server listens on a free port of 127.0.0.1, requires a password, and writes to disk as in
-// production (fsync is on). It is independent of any server already running on the machine.
+// All tests of a package share one server, and all packages of make test (FERMATA_TEST_POSTGRES,
+// internal/pgtest/pgserver). That one does not wait for the disk (fsync is off). [Start] starts
+// another server for a test that kills it, which writes to disk as in production. A server listens
+// on a free port of 127.0.0.1 and requires a password. It is independent of any server already
+// running on the machine.
 //
 // Its files are in a new directory. A guard, a small shell process, holds the other end of a pipe
 // from the test process:
@@ -25,13 +27,54 @@
 package pgtest
 
 import (
+	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/testtier"
 )
+
+// variable is the environment variable with the address of a server that several test processes
+// share, as [Serve] reports it.
+const variable = "FERMATA_TEST_POSTGRES"
+
+// Serve starts a server that test processes share, reports its address, which they expect in
+// FERMATA_TEST_POSTGRES, and stops it when ctx ends.
+func Serve(ctx context.Context, ready func(address string) error) error {
+	c, err := start(false, nil)
+	if err != nil {
+		return err
+	}
+	if err = ready(c.url("postgres", c.password, "postgres")); err == nil {
+		<-ctx.Done()
+	}
+	return errors.Join(err, c.stop())
+}
+
+// attach returns the server of another process.
+func attach(address string) (*Cluster, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("pgtest: %s: %w", variable, err)
+	}
+	c := &Cluster{prefix: newPrefix()}
+	c.password, _ = u.User.Password()
+	if c.port, err = strconv.Atoi(u.Port()); err != nil {
+		return nil, fmt.Errorf("pgtest: %s has no port", variable)
+	}
+	c.bin, err = find()
+	return c, err
+}
+
+// newPrefix returns the beginning of names that no other test process uses.
+func newPrefix() string { return "p" + strings.ToLower(rand.Text()[:12]) + "_" }
 
 // shared is the server that New uses. It is started by the first test that needs it.
 var shared struct {
@@ -47,7 +90,7 @@ func Main(m *testing.M) int {
 	code := m.Run()
 	shared.Lock()
 	defer shared.Unlock()
-	if shared.cluster == nil {
+	if shared.cluster == nil || shared.cluster.server == nil {
 		return code
 	}
 	if err := shared.cluster.stop(); err != nil {
@@ -79,7 +122,11 @@ func sharedCluster(t testing.TB) *Cluster {
 	defer shared.Unlock()
 	if !shared.started {
 		shared.started = true
-		shared.cluster, shared.err = start(nil)
+		if address := os.Getenv(variable); address != "" {
+			shared.cluster, shared.err = attach(address)
+		} else {
+			shared.cluster, shared.err = start(false, nil)
+		}
 	}
 	if shared.err != nil {
 		t.Fatal(shared.err)

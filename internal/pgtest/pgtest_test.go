@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fermata-go/fermata/internal/testserver"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
@@ -142,9 +143,43 @@ CREATE TRIGGER never BEFORE DELETE ON mine.notes FOR EACH ROW EXECUTE FUNCTION m
 	}
 }
 
+// Processes that share a server do not share databases or users, and none of them stops it.
+func TestServe_ProcessesHaveTheirOwnDatabases(t *testing.T) {
+	testtier.Needs(t, "PostgreSQL")
+	ctx, stop := context.WithCancel(t.Context())
+	address, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- Serve(ctx, func(at string) error {
+			address <- at
+			return nil
+		})
+	}()
+	var at string
+	select {
+	case at = <-address:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	t.Run("clients", func(t *testing.T) {
+		for range 2 {
+			c, err := attach(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := connect(t, c.Database(t)).Exec(t.Context(), `CREATE SCHEMA mine; CREATE TABLE mine.notes (note text)`); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // A killed server leaves a shared memory segment; the system has few of them.
 func TestKill_LeavesNoSharedMemory(t *testing.T) {
-	c, err := start(nil)
+	c, err := start(true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,9 +222,10 @@ func connectConfig(t *testing.T, connString string) *pgx.ConnConfig {
 	return config
 }
 
-func TestNew_ServerIsAsDurableAsInProduction(t *testing.T) {
-	connString := New(t)
-	conn := connect(t, Superuser(t, connString))
+func TestStart_ServerIsAsDurableAsInProduction(t *testing.T) {
+	c := Start(t)
+	connString := c.Database(t)
+	conn := connect(t, c.Superuser(t, connString))
 	var fsync, commit, super string
 	err := conn.QueryRow(t.Context(),
 		`SELECT current_setting('fsync'), current_setting('synchronous_commit'), current_setting('is_superuser')`).
@@ -222,7 +258,10 @@ func TestVersion_ComparesAsNumbers(t *testing.T) {
 // However the test process ends, neither a server nor a file remains.
 func TestGuard_CleansUpAfterTheTestProcess(t *testing.T) {
 	testserver.CheckCleanup(t, func() (int, string) {
-		New(t)
-		return shared.cluster.server.Process.Pid, shared.cluster.dir
+		c, err := start(false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.server.Process.Pid, c.dir
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
@@ -49,12 +50,8 @@ const (
 // others, a legitimate client is always served, and afterwards nothing is left over. A soak run
 // sends ten million requests, or as many as there is time for.
 func TestProperty_RandomAttack(t *testing.T) {
-	count, deadline := 2_000, time.Time{}
-	if testing.Short() {
-		count = 500
-	}
-	if os.Getenv("FERMATA_SOAK") != "" {
-		count = 10_000_000
+	count, deadline := testtier.Count(500, 2_000, 10_000_000), time.Time{}
+	if testtier.IsSoak() {
 		if d, ok := t.Deadline(); ok {
 			deadline = d.Add(-time.Minute)
 		}

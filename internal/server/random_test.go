@@ -18,6 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // generator generates requests from the OpenAPI document, and invalid ones.
@@ -197,13 +198,10 @@ func (l *streamRecorder) Flush()                           { l.cancel() }
 func (l *streamRecorder) SetWriteDeadline(time.Time) error { return nil }
 func (l *streamRecorder) SetReadDeadline(time.Time) error  { return nil }
 
-// Ten thousand random requests cause no internal error, show no data of other accounts, and leak
+// Random requests cause no internal error, show no data of other accounts, and leak
 // nothing. The site checks that every response is documented.
-func TestHostile_TenThousandRandomRequests(t *testing.T) {
-	count := 10_000
-	if testing.Short() {
-		count = 1000
-	}
+func TestHostile_RandomRequests(t *testing.T) {
+	count := testtier.Count(2_000, 10_000, 10_000)
 	s := open(t, nil)
 	words := func() []string { // with the ids of open requests of both accounts
 		list := []string{"a", "b", "a/b", "c", "inproc:content-review", "inproc:clerk", "external:request", "content-review", "1", "2", "pending", "all"}
@@ -260,7 +258,7 @@ func TestHostile_TenThousandRandomRequests(t *testing.T) {
 	run(count)
 	for _, id := range []string{"chat", "create-request", "decide", "cancel-run", "get-run", "get-request", "list-runs", "list-requests", "list-answers", "run-events", "me"} {
 		// a short run makes too few requests of each operation to expect a success
-		if codes := answers[id]; !testing.Short() && !slices.ContainsFunc(codes, func(code int) bool { return code < 300 }) {
+		if codes := answers[id]; testtier.IsNightly() && !slices.ContainsFunc(codes, func(code int) bool { return code < 300 }) {
 			t.Errorf("%s never succeeded: %d requests", id, len(codes))
 		}
 	}

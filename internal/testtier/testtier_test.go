@@ -19,3 +19,12 @@ func TestNeeds_SkipsOnlyInTheFastTier(t *testing.T) {
 		}
 	}
 }
+
+func TestCount_GrowsWithTheTier(t *testing.T) {
+	for value, want := range map[string]int{testtier.Fast: 1, "": 1, testtier.Nightly: 2, testtier.Soak: 3} {
+		t.Setenv(testtier.Variable, value)
+		if got := testtier.Count(1, 2, 3); got != want || testtier.IsNightly() != (want > 1) || testtier.IsSoak() != (want > 2) {
+			t.Errorf("with %s=%q: count %d, nightly %v, soak %v", testtier.Variable, value, got, testtier.IsNightly(), testtier.IsSoak())
+		}
+	}
+}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"os"
 	"sync"
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/provider"
 )
 
@@ -70,7 +70,7 @@ const (
 )
 
 // sampled reports whether the tests use a sample.
-func (s Subject) sampled() bool { return s.Slow && os.Getenv("FERMATA_SOAK") == "" }
+func (s Subject) sampled() bool { return s.Slow && !testtier.IsNightly() }
 
 // runs returns the number of runs in tests with many of them.
 func (s Subject) runs(many int) int {

@@ -3,13 +3,13 @@ package memory
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/fermata-go/fermata/internal/modelcheck"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // The model check explores every interleaving of decisions, workers, crashes and timeouts on the
@@ -413,7 +413,7 @@ func (s *world) steps() []modelcheck.Step[*world] {
 
 func TestModel_KeepsEveryInvariant(t *testing.T) {
 	all := []faultBudget{{crashes: 1, leaseExpiries: 1}, {crashes: 1, deadlines: 1}, {leaseExpiries: 1, deadlines: 1}, {leaseExpiries: 1, releases: 1}, {deadlines: 1, releases: 1}}
-	if os.Getenv("FERMATA_SOAK") != "" {
+	if testtier.IsSoak() {
 		all = []faultBudget{{crashes: 2, leaseExpiries: 2, deadlines: 1}, {crashes: 1, leaseExpiries: 1, deadlines: 1, releases: 2}}
 	}
 	for _, bounds := range all {

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,12 +32,7 @@ SELECT account, 'request', id, run, 1, zeroblob(500), '{}', created_at, created_
 ANALYZE`
 
 // inboxSize is the number of requests: a million in a soak.
-func inboxSize() int {
-	if os.Getenv("FERMATA_SOAK") != "" {
-		return 1_000_000
-	}
-	return 100_000
-}
+func inboxSize() int { return testtier.Count(100_000, 100_000, 1_000_000) }
 
 // The inbox of an account with many requests uses its indexes, with the statistics of that account.
 func TestInbox_ManyRequestsUseIndexes(t *testing.T) {

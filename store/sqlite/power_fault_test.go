@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/powerloss"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // Every file operation of every call, and of Open, fails once in a soak (every second one
@@ -36,7 +37,7 @@ func TestCrash_PowerFault_AnyFileOperationMayFail(t *testing.T) {
 			live(newHistory(t, sequentialScenarios(), `PRAGMA wal_autocheckpoint = 0`))
 			short := append([]powerStep{restartStep, restartStep}, approvedScenario("r")[:5]...)
 			live(newHistory(t, short, `PRAGMA wal_autocheckpoint = 10`, `PRAGMA journal_size_limit = 0`))
-			for range scaledCount(0, 5) {
+			for range testtier.Count(0, 0, 5) {
 				live(randomHistory(t, seed, interleavedScenarios))
 				seed++
 			}
@@ -80,7 +81,7 @@ func TestCrash_PowerFault_AnyOperationOfAGroupMayFail(t *testing.T) {
 		{Kinds: powerloss.Kinds(), Err: syscall.EIO},
 		{Kinds: []powerloss.Kind{powerloss.Writing}, Err: syscall.ENOSPC},
 	} {
-		for trouble.At = 1; ; trouble.At += scaledCount(3, 1) {
+		for trouble.At = 1; ; trouble.At += testtier.Count(9, 3, 1) {
 			done, met := groupWithFault(t, h, saves, trouble, r)
 			if !met {
 				break
@@ -159,9 +160,9 @@ func (f *faultyRun) run() {
 	defer func() { f.store.discard() }()
 	for n := range f.history.steps {
 		f.before, f.opened = f.image(), f.store.Store != nil
-		// In a soak each operation fails once; otherwise every fourth one, the others in the
+		// In a soak each operation fails once; otherwise only some of them, the others in the
 		// next steps.
-		stride := scaledCount(4, 1)
+		stride := testtier.Count(12, 4, 1)
 		for at := 1 + n%stride; f.try(n, at); at += stride {
 		}
 		f.losePower(n+1, 1) // syncs have failed by now and succeeded when they were repeated

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/powerloss"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 const lossesPerHistory = 20
@@ -18,7 +19,7 @@ const lossesPerHistory = 20
 // Unacknowledged calls can be repeated, and everything continues as without the power loss.
 func TestCrash_PowerLoss_I9_AcknowledgedWritesSurvive(t *testing.T) {
 	skipUnderRace(t)
-	tally, first := losePowerRepeatedly(t, scaledCount(200, 10_000))
+	tally, first := losePowerRepeatedly(t, testtier.Count(40, 200, 10_000))
 	t.Log(tally)
 	if first != nil {
 		t.Error(first)
@@ -31,7 +32,7 @@ func TestCrash_PowerLoss_DuringCreationStoreStillOpens(t *testing.T) {
 	h := newHistory(t, []powerStep{restartStep, createStep("r", 0)})
 	r := rand.New(rand.NewPCG(newPowerSeed(t), 3))
 	for moment := range h.first.answered[0] {
-		for range scaledCount(1, 20) {
+		for range testtier.Count(1, 1, 20) {
 			if _, err := h.losePower(t, h.first, moment, powerloss.RandomSurvival(r), len(h.steps)); err != nil {
 				t.Fatalf("moment %d: %v", moment, err)
 			}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // seedVariable is the environment variable with the seed to repeat.
@@ -19,7 +21,7 @@ const seedVariable = "FERMATA_POWER_SEED"
 func newPowerSeed(t testing.TB) uint64 {
 	t.Helper()
 	seed := uint64(1)
-	if soak() {
+	if testtier.IsSoak() {
 		seed = rand.Uint64() >> 20
 	}
 	if text := os.Getenv(seedVariable); text != "" {
@@ -30,16 +32,6 @@ func newPowerSeed(t testing.TB) uint64 {
 	}
 	t.Logf("%s=%d", seedVariable, seed)
 	return seed
-}
-
-func soak() bool { return os.Getenv("FERMATA_SOAK") != "" }
-
-// scaledCount returns a number of repetitions.
-func scaledCount(times, inSoak int) int {
-	if soak() {
-		return inSoak
-	}
-	return times
 }
 
 // The race detector makes SQLite, which is C translated to Go, about thirty times slower, and there

@@ -1,0 +1,28 @@
+#!/bin/sh
+# What make nightly runs: the tests with large counts, also those of bench; the race detector for
+# nearly the whole product; and an hour of random schedules, clock jumps and attacks.
+set -eu
+cd "$(dirname "$0")/.."
+. tools/settings.sh
+code=0
+
+FERMATA_TEST=nightly tools/test.sh || code=1
+
+phase "tests of bench"
+tools/need.sh node langgraph
+( cd bench && go test -exec "$plain" -timeout 30m ./... ) || code=1
+
+phase "the race detector"
+if [ -n "$RACE" ]; then
+	CGO_ENABLED=1 FERMATA_TEST=fast go test $RACE -exec "$plain" -ldflags=-w -vet=off -short \
+		-timeout 40m -skip '^TestCrash_Power|PageSizeIsBoundedByBytes$' \
+		. ./agent/... ./app/... ./channel/... ./client/... ./dialog/... ./gate/... ./graph/... \
+		./internal/analytics/... ./internal/audit/... ./internal/broadcast ./internal/executor/... \
+		./internal/server/... ./internal/store/encrypted ./internal/web ./internal/web/webtest \
+		./policy/... ./provider/... ./store/memory ./store/sqlite ./tool/... || code=1
+fi
+
+phase "soak"
+SOAKTIME=20m SOAKCHECKS=500 tools/soak.sh ./internal/crashpoint ./internal/executor ./internal/server || code=1
+phase "done"
+exit $code

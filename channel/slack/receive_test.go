@@ -343,7 +343,7 @@ func TestSocketMode_DecidesAndIgnoresRepeatedEnvelopes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- o.channel.Run(ctx, o) }()
-	for deadline := time.Now().Add(5 * time.Second); o.Sockets() < 2; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); o.Sockets() < 2; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the sockets are not open")
 		}

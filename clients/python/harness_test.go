@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/testserver"
 )
 
 // debian is where Debian installs Python. Another Python of PATH is used if it is missing.
@@ -51,13 +53,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		built = sync.OnceValues(func() (string, error) {
-			program := filepath.Join(dir, "fermata")
-			if out, err := exec.Command("go", "build", "-o", program, "../../cmd/fermata").CombinedOutput(); err != nil {
-				return "", fmt.Errorf("%w\n%s", err, out)
-			}
-			return program, nil
-		})
+		built = sync.OnceValues(func() (string, error) { return testserver.Program(dir) })
 		return m.Run()
 	}())
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/fermata-go/fermata/internal/testserver"
 )
 
 // node is a directory with the sources of the client. Its node_modules is next to it.
@@ -110,9 +112,9 @@ type site struct{ URL, Token string }
 func demo(t *testing.T) site {
 	t.Helper()
 	dir := t.TempDir()
-	program := filepath.Join(dir, "fermata")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/fermata").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	program, err := testserver.Program(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(context.Background(), program, "demo", "--json", "--every", "0s", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data"))
 	var errs bytes.Buffer

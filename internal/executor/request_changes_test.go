@@ -23,7 +23,7 @@ func TestRequestChanges_OtherReplicaIsNotified(t *testing.T) {
 		after := int64(0)
 		until := func(kind string) executor.RequestChange {
 			t.Helper()
-			for deadline := time.Now().Add(5 * time.Second); ; {
+			for deadline := time.Now().Add(time.Minute); ; {
 				changes, next, err := two.RequestChanges(t.Context(), "acme", after)
 				if err != nil {
 					t.Fatal(err)

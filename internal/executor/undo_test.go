@@ -82,7 +82,7 @@ func TestUndo_DecisionTakesEffectOnceAfterTheWindow(t *testing.T) {
 // waitUntil waits for a condition.
 func waitUntil(t *testing.T, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it did not happen in time")
 		}

@@ -154,8 +154,8 @@ func TestHostile_IdleAfterFullRequestIsAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.serve(quick, func(h *http.Server) { h.ReadTimeout, h.IdleTimeout = 500*time.Millisecond, time.Minute })
-	over := time.After(time.Second)
+	s.serve(quick, func(h *http.Server) { h.ReadTimeout, h.IdleTimeout = 2*time.Second, time.Minute })
+	over := time.After(3 * time.Second)
 	stream := s.follow("/api/v1/runs/held%2F1/events")
 	if stream.StatusCode != 404 {
 		t.Fatalf("there is a run already: %d", stream.StatusCode)

@@ -52,7 +52,7 @@ func (q *queueReader) next(kind string) api.QueueEvent {
 			q.Fatalf("%s instead of %s", got.Type, kind)
 		}
 		return got
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		q.Fatalf("no event %s", kind)
 		panic("unreachable")
 	}

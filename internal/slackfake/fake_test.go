@@ -271,7 +271,7 @@ func TestSocketMode_DeliversAndRepeats(t *testing.T) {
 			}
 		}
 	}()
-	for deadline := time.Now().Add(5 * time.Second); w.Sockets() == 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); w.Sockets() == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the app did not connect")
 		}

@@ -1,5 +1,5 @@
-// Package testserver contains code shared by internal/pgtest and internal/redistest: a guard
-// process that stops a server however the tests end, and the choice of a port.
+// Package testserver contains code shared by tests that start programs: a guard process that stops
+// a server however the tests end, the choice of a port, and the program fermata.
 package testserver
 
 import (

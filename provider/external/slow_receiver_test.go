@@ -69,7 +69,7 @@ func TestDeliver_WhoHasManyOnTheirWayIsWaitedForLess(t *testing.T) {
 	}
 	wait := func(what string, done func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal(what)
 			}

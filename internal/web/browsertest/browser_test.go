@@ -107,7 +107,7 @@ func newTabOf(t *testing.T, running context.Context, s *webtest.Server, window s
 
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 	defer cancel()
 	for i, a := range actions {
 		if err := chromedp.Do(ctx, a); err != nil {
@@ -130,7 +130,7 @@ func eval[T any](b *tab, expression string) T {
 }
 
 func tryEval[T any](b *tab, expression string) (T, error) {
-	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
@@ -145,7 +145,7 @@ func (b *tab) text() string {
 // waitText waits until the page shows a text.
 func (b *tab) waitText(text string) {
 	b.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(b.text(), text); time.Sleep(30 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(b.text(), text); time.Sleep(30 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.save("failed")
 			b.Fatalf("no %q on the page:\n%s", text, b.text())

@@ -158,7 +158,7 @@ func TestPush_NotificationOpensTheRequestAndDoesNotDecide(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.push(s.message(t, 2))
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(b.notifications(1)[0].Title, "approved by bob"); time.Sleep(30 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(b.notifications(1)[0].Title, "approved by bob"); time.Sleep(30 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after the decision: %+v", b.notifications(1))
 		}
@@ -192,7 +192,7 @@ func TestPush_BlockedNotificationsAreExplained(t *testing.T) {
 // message returns the n-th message that the browser gets, decrypted.
 func (s *pushSite) message(t *testing.T, n int) []byte {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if all := s.service.Messages(s.browser); len(all) >= n {
 			return all[n-1].Data
 		}
@@ -242,7 +242,7 @@ type notification struct {
 func (b *tab) notifications(count int) (all []notification) {
 	b.Helper()
 	const list = `navigator.serviceWorker.ready.then((r) => r.getNotifications()).then((all) => JSON.stringify(all.map((n) => ({title: n.title, body: n.body, actions: n.actions?.length ?? 0, data: n.data}))))`
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(30 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(30 * time.Millisecond) {
 		if err := json.Unmarshal([]byte(eval[string](b, list)), &all); err != nil {
 			b.Fatal(err)
 		}

@@ -44,7 +44,7 @@ export FERMATA_BIN="$work/fermata"
 room=$(df -Pk /dev/shm 2>/dev/null | awk 'END { print int($4 / 1048576) }')
 if [ "${FERMATA_TEST-}" != nightly ] && [ "${room:-0}" -ge 6 ]; then
 	memory=$(mktemp -d /dev/shm/fermata-test-XXXXXX)
-	chmod 711 "$memory" # the user postgres passes through it
+	chmod 1777 "$memory" # the user postgres has files in it
 	printf '#!/bin/sh\n' >"$memory/program"
 	chmod +x "$memory/program"
 	if "$memory/program"; then export GOTMPDIR="$work" TMPDIR="$memory"; fi

@@ -42,7 +42,7 @@ var layers = []layer{
 	{"agent/...", may(".", "tool", "agent", support), "a model adapter depends on the agent port, not on the engine"},
 
 	{"provider", may(".", "internal/store", "internal/drawing", support), "the port to engines that execute runs; our engine is one provider of several"},
-	{"provider/providertest", may(".", "internal/store", "provider"), "the suite uses a provider only through the port, like the executor"},
+	{"provider/providertest", may(".", "internal/store", "provider", support), "the suite uses a provider only through the port, like the executor"},
 	{"provider/inproc", may(".", "internal/store", "graph", "gate", "tool", "agent", "provider", support), "the provider that runs our own engine"},
 	{"provider/...", may(".", "internal/store", "provider", support), "an adapter implements its peer's protocol and does not depend on our engine"},
 

@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/analytics"
 	"github.com/fermata-go/fermata/internal/sample"
+	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/internal/web/webtest"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
@@ -139,7 +140,7 @@ func withDeliveries(handler http.Handler) http.Handler {
 	return webtest.WithAnswer(handler, "/api/v1/deliveries/health", api.Page[api.ChannelHealth]{Items: health})
 }
 
-// Each main page in light and dark, on a desk and on a phone.
+// Each main page on a desk or on a phone, in light or dark; every night in all four combinations.
 func TestPages_AreAccessible(t *testing.T) {
 	s := openServer(t, withDeliveries)
 	token, err := s.Executor.NewLinkToken(t.Context(), channel.Sender{Account: webtest.Account, Channel: "slack", ID: "T0ACME/U0ANN", Name: "ann"})
@@ -153,22 +154,25 @@ func TestPages_AreAccessible(t *testing.T) {
 		like = ask(t, s, "inproc:test-refund", fmt.Sprintf("refund-%d", i), fmt.Sprintf(`{"order":%d,"payment":%d,"amount":"2%d.00"}`, 100+i, 500+i, i))
 	}
 	review := ask(t, s, "inproc:content-review", "article-tea", `{"topic":"tea"}`)
-	for _, window := range []struct {
-		name string
-		size size
-	}{{"desk", desk}, {"phone", phone}} {
-		t.Run(window.name, func(t *testing.T) {
-			b := openTab(t, s, "ann", window.size)
-			for _, p := range []struct{ name, path string }{
-				{"inbox", "/inbox?id=" + id}, {"list", "/inbox"}, {"search", "/inbox?q=tool:refund"}, {"views", "/inbox/views"}, {"request", "/requests/" + id}, {"review", "/requests/" + review}, {"approve", "/requests/" + id + "/approve"},
-				{"edit", "/requests/" + id + "/edit"}, {"reject", "/requests/" + id + "/reject"}, {"batch", "/batch?like=" + like}, {"missing", "/nowhere"},
-				{"runs", "/runs"}, {"run", "/runs/article-tea"}, {"graphs", "/graphs"}, {"graph", "/graphs/inproc:content-review"}, {"grants", "/grants"},
-				{"policies", "/policies"}, {"routes", "/routes"}, {"audit", "/audit?findings=1"}, {"evidence", "/audit/requests/" + id}, {"decisions", "/audit/decisions"}, {"analytics", "/analytics"}, {"me", "/me"}, {"admin", "/admin"}, {"deliveries", "/deliveries"}, {"link", link}, {"docs", "/docs"},
-			} {
-				b.open(p.path)
-				for _, colours := range []string{"light", "dark"} {
-					b.do(scheme(colours))
-					b.check(p.name + "-" + colours)
+	combinations := []struct {
+		window  string
+		size    size
+		colours string
+	}{{"desk", desk, "light"}, {"phone", phone, "dark"}, {"phone", phone, "light"}, {"desk", desk, "dark"}}
+	pages := []struct{ name, path string }{
+		{"inbox", "/inbox?id=" + id}, {"list", "/inbox"}, {"search", "/inbox?q=tool:refund"}, {"views", "/inbox/views"}, {"request", "/requests/" + id}, {"review", "/requests/" + review}, {"approve", "/requests/" + id + "/approve"},
+		{"edit", "/requests/" + id + "/edit"}, {"reject", "/requests/" + id + "/reject"}, {"batch", "/batch?like=" + like}, {"missing", "/nowhere"},
+		{"runs", "/runs"}, {"run", "/runs/article-tea"}, {"graphs", "/graphs"}, {"graph", "/graphs/inproc:content-review"}, {"grants", "/grants"},
+		{"policies", "/policies"}, {"routes", "/routes"}, {"audit", "/audit?findings=1"}, {"evidence", "/audit/requests/" + id}, {"decisions", "/audit/decisions"}, {"analytics", "/analytics"}, {"me", "/me"}, {"admin", "/admin"}, {"deliveries", "/deliveries"}, {"link", link}, {"docs", "/docs"},
+	}
+	for i, c := range combinations {
+		t.Run(c.window+"-"+c.colours, func(t *testing.T) {
+			b := openTab(t, s, "ann", c.size)
+			b.do(scheme(c.colours))
+			for n, p := range pages {
+				if n%testtier.Count(len(combinations), 1, 1) == i%testtier.Count(len(combinations), 1, 1) {
+					b.open(p.path)
+					b.check(p.name + "-" + c.colours)
 				}
 			}
 		})

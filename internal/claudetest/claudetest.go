@@ -36,7 +36,7 @@ func CLI(t testing.TB) string {
 	_, file, _, _ := runtime.Caller(0)
 	folder := filepath.Dir(file)
 	if !filepath.IsAbs(folder) { // built with -trimpath
-		folder = moduleFolder(t, "provider/claude/claudetest")
+		folder = moduleFolder(t, "internal/claudetest")
 	}
 	matches, err := filepath.Glob(filepath.Join(folder, "cli/node_modules/@anthropic-ai/claude-agent-sdk-*/claude"))
 	if err != nil || len(matches) != 1 {

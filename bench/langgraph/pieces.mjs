@@ -2,7 +2,7 @@
 //
 // It reads one JSON object per line from its input, and writes one for each:
 //
-//   {"saver": "sqlite", "place": "file or connection string", "piece": "review", "text": "the draft"}   first; {"langgraph": "1.4.18"}
+//   {"saver": "postgres", "place": "connection string", "piece": "review", "text": "the draft"}   first; {"langgraph": "1.4.18"}
 //   {"act": "start", "callers": 4, "millis": 1000, "least": 8}   for this duration, and at least this many; {"wall": ns, "cpu": ns, "micros": [latency, ...]}
 //   {"act": "decide", "callers": 4}                              all waiting runs; the same
 import { readFileSync } from "node:fs";
@@ -11,7 +11,6 @@ import { performance } from "node:perf_hooks";
 
 import { Annotation, Command, END, START, StateGraph, interrupt } from "@langchain/langgraph";
 import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
-import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 
 const verdict = "approve";
 
@@ -58,21 +57,12 @@ function chain(text) {
 }
 
 async function saver(kind, place) {
-  switch (kind) {
-    case "sqlite": // write-ahead log, and synchronous=NORMAL: a commit is not on disk when it returns
-      return SqliteSaver.fromConnString(place);
-    case "sqlite-full": {
-      const saver = SqliteSaver.fromConnString(place);
-      saver.db.pragma("synchronous=FULL"); // as durable as ours
-      return saver;
-    }
-    case "postgres": {
-      const saver = PostgresSaver.fromConnString(place);
-      await saver.setup();
-      return saver;
-    }
+  if (kind !== "postgres") {
+    throw new Error(`no saver is called ${kind}`);
   }
-  throw new Error(`no saver is called ${kind}`);
+  const saver = PostgresSaver.fromConnString(place);
+  await saver.setup();
+  return saver;
 }
 
 let app;

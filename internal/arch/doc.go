@@ -5,6 +5,6 @@
 // of every package and reports each one that the tables do not allow. To change a rule, change its
 // table row and the reason.
 //
-// Other tests check the files of the repository: their length, their prose, and that each test that
-// docs/requirements.md names exists.
+// Other tests check the files of the repository: their length, their prose, the number of exported
+// names of public packages, and that each test that docs/requirements.md names exists.
 package arch

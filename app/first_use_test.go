@@ -237,7 +237,7 @@ func TestKeys_CreateListRevoke(t *testing.T) {
 	}
 	// as everywhere else
 	for text, want := range map[string]int{"90d": exitOK, "8h": exitOK, "90": exitUsage} {
-		if exit, _, errOut := call(t, "keys", "create", "acme", "ann", "approver", "--for", text, "--store", at); exit != want || exit == exitUsage && !strings.Contains(errOut, "30m, 24h or 2d") {
+		if exit, _, errOut := call(t, "keys", "create", "acme", "ann", "approver", "--for", text, "--store", at); exit != want || exit == exitUsage && !strings.Contains(errOut, "90m, 24h or 30d") {
 			t.Errorf("--for %s: %d %s", text, exit, errOut)
 		}
 	}

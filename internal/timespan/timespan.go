@@ -4,6 +4,7 @@ package timespan
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -40,12 +41,18 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-var days = regexp.MustCompile(`^(\d{1,4})d$`)
+var days = regexp.MustCompile(`^(\d{1,6})d$`)
+
+// maxDays is the longest duration in days.
+const maxDays = int(math.MaxInt64 / day)
 
 // Parse parses the format of [time.ParseDuration], and days. Negative durations are errors.
 func Parse(text string) (time.Duration, error) {
 	if found := days.FindStringSubmatch(text); found != nil {
 		count, _ := strconv.Atoi(found[1])
+		if count > maxDays {
+			return 0, fmt.Errorf("the duration %q is longer than %dd", text, maxDays)
+		}
 		return time.Duration(count) * day, nil
 	}
 	span, err := time.ParseDuration(text)

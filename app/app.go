@@ -7,6 +7,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -14,27 +15,35 @@ import (
 	"regexp"
 	"slices"
 	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/cli/clientcmd"
+	"github.com/fermata-go/fermata/internal/cli/operatorcmd"
+	"github.com/fermata-go/fermata/internal/cli/rulescmd"
+	"github.com/fermata-go/fermata/internal/demo"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/serve"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
 // Option adds something to the program.
-type Option func(*program)
+type Option func(*serve.Program)
 
 // Graphs adds graphs and agents that can be run by name, as "inproc:name".
 func Graphs(graphs ...inproc.Graph) Option {
-	return func(p *program) { p.graphs = append(p.graphs, graphs...) }
+	return func(p *serve.Program) { p.Graphs = append(p.Graphs, graphs...) }
 }
 
 // Provider adds a provider to the in-process engine.
 func Provider(other provider.Provider) Option {
-	return func(p *program) { p.others = append(p.others, other) }
+	return func(p *serve.Program) { p.Providers = append(p.Providers, other) }
 }
 
 // Notify sets a function that delivers notices to people: new requests, reminders, pages. A failed
@@ -46,58 +55,43 @@ func Notify(deliver func(ctx context.Context, account string, notice desk.Notice
 
 // Channel adds a channel that delivers notices to people.
 func Channel(ch channel.Channel) Option {
-	return func(p *program) { p.channels = append(p.channels, ch) }
-}
-
-// program is the state shared by the commands.
-type program struct {
-	graphs   []inproc.Graph
-	others   []provider.Provider
-	channels []channel.Channel
-	dialog   *DialogConfig // nil: no conversations
-
-	out, err io.Writer
-	json     bool // the output is JSON
-	parser   *kong.Kong
-	command  string // the selected command, such as keys create; "" if there is none
-	screen   bool   // the command uses the whole terminal
-	tour     bool   // the pages suggest what to try
+	return func(p *serve.Program) { p.Channels = append(p.Channels, ch) }
 }
 
 // commands is the command line.
 type commands struct {
 	JSON bool `name:"json" help:"Print JSON: data on standard output, errors on standard error."`
 
-	Demo  demoCommand  `cmd:"" group:"server" help:"Serve sample graphs on a SQLite file; nothing else to install."`
-	Serve serveCommand `cmd:"" group:"server" help:"Run the server."`
+	Demo  demo.Command  `cmd:"" group:"server" help:"Serve sample graphs on a SQLite file; nothing else to install."`
+	Serve serve.Command `cmd:"" group:"server" help:"Run the server."`
 
-	Run     runCommand     `cmd:"" group:"people" help:"Start a run."`
-	Runs    runsCommand    `cmd:"" group:"people" help:"List runs, or show one."`
-	Graphs  graphsCommand  `cmd:"" group:"people" help:"List graphs, or draw one and mark where a run waits."`
-	Watch   watchCommand   `cmd:"" group:"people" help:"Print the events of a run until it ends."`
-	Cancel  cancelCommand  `cmd:"" group:"people" help:"Cancel a run."`
-	Retry   retryCommand   `cmd:"" group:"people" help:"Retry a parked or failed run."`
-	Adopt   adoptCommands  `cmd:"" group:"people" help:"Continue runs that other clients have started."`
-	Receipt receiptCommand `cmd:"" group:"people" help:"Say what an external agent did after the decision."`
-	Hook    claudeHook     `cmd:"" name:"claude-hook" group:"people" help:"Ask for approval of the tool calls of your own Claude Code sessions, as a hook command."`
-	Inbox   inboxCommand   `cmd:"" group:"people" help:"Show open requests and decide them."`
-	Show    showCommand    `cmd:"" group:"people" help:"Show a request."`
-	Approve approveCommand `cmd:"" group:"people" help:"Approve a request."`
-	Reject  rejectCommand  `cmd:"" group:"people" help:"Reject a request."`
-	Answer  answerCommand  `cmd:"" group:"people" help:"Answer a request with JSON."`
+	Run     clientcmd.RunCommand     `cmd:"" group:"people" help:"Start a run."`
+	Runs    clientcmd.RunsCommand    `cmd:"" group:"people" help:"List runs, or show one."`
+	Graphs  clientcmd.GraphsCommand  `cmd:"" group:"people" help:"List graphs, or draw one and mark where a run waits."`
+	Watch   clientcmd.WatchCommand   `cmd:"" group:"people" help:"Print the events of a run until it ends."`
+	Cancel  clientcmd.CancelCommand  `cmd:"" group:"people" help:"Cancel a run."`
+	Retry   clientcmd.RetryCommand   `cmd:"" group:"people" help:"Retry a parked or failed run."`
+	Adopt   clientcmd.AdoptCommands  `cmd:"" group:"people" help:"Continue runs that other clients have started."`
+	Receipt clientcmd.ReceiptCommand `cmd:"" group:"people" help:"Say what an external agent did after the decision."`
+	Hook    clientcmd.ClaudeHook     `cmd:"" name:"claude-hook" group:"people" help:"Ask for approval of the tool calls of your own Claude Code sessions, as a hook command."`
+	Inbox   clientcmd.InboxCommand   `cmd:"" group:"people" help:"Show open requests and decide them."`
+	Show    clientcmd.ShowCommand    `cmd:"" group:"people" help:"Show a request."`
+	Approve clientcmd.ApproveCommand `cmd:"" group:"people" help:"Approve a request."`
+	Reject  clientcmd.RejectCommand  `cmd:"" group:"people" help:"Reject a request."`
+	Answer  clientcmd.AnswerCommand  `cmd:"" group:"people" help:"Answer a request with JSON."`
 	requestCommands
 
-	Config   configCommands   `cmd:"" group:"operators" help:"Print and check the server configuration."`
-	Check    checkCommand     `cmd:"" group:"operators" help:"List open runs that this build could not resume. Use it before a deploy."`
-	Migrate  migrateCommand   `cmd:"" group:"operators" help:"Migrate the schema of the store."`
-	Keys     keysCommands     `cmd:"" group:"operators" help:"Manage API keys."`
-	Invite   inviteCommand    `cmd:"" group:"operators" help:"Print a link with which a person sets a password and signs in."`
-	Key      keyCommands      `cmd:"" group:"operators" help:"Manage the encryption key of the store."`
-	Channels channelsCommands `cmd:"" group:"operators" help:"List channels and send test messages."`
-	Slack    slackCommands    `cmd:"" group:"operators" help:"Check the Slack app."`
-	Store    storeCommands    `cmd:"" group:"operators" help:"Show size, vacuum, export, erase and retry on the store."`
+	Config   operatorcmd.ConfigCommands   `cmd:"" group:"operators" help:"Print and check the server configuration."`
+	Check    operatorcmd.CheckCommand     `cmd:"" group:"operators" help:"List open runs that this build could not resume. Use it before a deploy."`
+	Migrate  operatorcmd.MigrateCommand   `cmd:"" group:"operators" help:"Migrate the schema of the store."`
+	Keys     operatorcmd.KeysCommands     `cmd:"" group:"operators" help:"Manage API keys."`
+	Invite   operatorcmd.InviteCommand    `cmd:"" group:"operators" help:"Print a link with which a person sets a password and signs in."`
+	Key      operatorcmd.KeyCommands      `cmd:"" group:"operators" help:"Manage the encryption key of the store."`
+	Channels operatorcmd.ChannelsCommands `cmd:"" group:"operators" help:"List channels and send test messages."`
+	Slack    operatorcmd.SlackCommands    `cmd:"" group:"operators" help:"Check the Slack app."`
+	Store    operatorcmd.StoreCommands    `cmd:"" group:"operators" help:"Show size, vacuum, export, erase and retry on the store."`
 
-	Audit auditCommands `cmd:"" group:"operators" help:"Verify, sign, prove, export and reconcile the audit log."`
+	Audit operatorcmd.AuditCommands `cmd:"" group:"operators" help:"Verify, sign, prove, export and reconcile the audit log."`
 
 	Help       helpCommand       `cmd:"" group:"more" help:"Show help for a command."`
 	Completion completionCommand `cmd:"" group:"more" help:"Print a shell completion script."`
@@ -129,7 +123,7 @@ func Main(options ...Option) int {
 }
 
 func run(ctx context.Context, args []string, out, errOut io.Writer, options ...Option) int {
-	p := &program{out: out, err: errOut, json: wantsJSON(args)}
+	p := &serve.Program{Program: &cli.Program{Out: out, Err: errOut, JSON: wantsJSON(args)}}
 	for _, option := range options {
 		option(p)
 	}
@@ -137,11 +131,11 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 	left := -1
 	parser, err := kong.New(&c, kong.Name("fermata"), kong.Description(description), kong.Writers(out, errOut),
 		kong.Exit(func(code int) { left = code }), groups, kong.Help(help), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(p))
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(p, p.Program))
 	if err != nil {
-		return p.fail(err)
+		return p.Fail(err)
 	}
-	p.parser = parser
+	p.Parser = parser
 	addDetails(parser.Model.Node)
 	if len(args) == 0 {
 		args = []string{"help"}
@@ -149,7 +143,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 	// The parser would replace invalid UTF-8 by other characters, which would be recorded as a
 	// person's answer.
 	if i := slices.IndexFunc(args, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 {
-		return p.fail(usage("%q is not UTF-8", args[i]))
+		return p.Fail(cli.Usagef("%q is not UTF-8", args[i]))
 	}
 	parsed, err := parser.Parse(args)
 	if left >= 0 { // it printed a help text
@@ -159,17 +153,17 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 		parsed = wrong.Context
 	}
 	if parsed != nil && parsed.Selected() != nil {
-		p.command = parsed.Selected().Path()
+		p.Command = parsed.Selected().Path()
 	}
 	if err != nil {
-		return p.fail(negativeNumberHint(err))
+		return p.Fail(negativeNumberHint(err))
 	}
-	if server := serverOf(parsed); server != "" && !p.json {
-		waiting, stop := p.noticeWhenSlow(ctx, server)
+	if server := cli.ServerOf(parsed); server != "" && !p.JSON {
+		waiting, stop := p.NoticeWhenSlow(ctx, server)
 		defer stop()
 		parsed.BindTo(waiting, (*context.Context)(nil))
 	}
-	return p.fail(parsed.Run())
+	return p.Fail(parsed.Run())
 }
 
 var numberFlag = regexp.MustCompile(`^unknown flag (-[0-9])`)
@@ -177,9 +171,9 @@ var numberFlag = regexp.MustCompile(`^unknown flag (-[0-9])`)
 // negativeNumberHint explains how to pass a negative number as an argument.
 func negativeNumberHint(err error) error {
 	if number := numberFlag.FindStringSubmatch(err.Error()); number != nil {
-		return usage("%s… is parsed as a flag; put -- before it to pass a value", number[1])
+		return cli.Usagef("%s… is parsed as a flag; put -- before it to pass a value", number[1])
 	}
-	return &usageError{err}
+	return cli.InvalidUsage(err)
 }
 
 // wantsJSON reports whether --json is set, even if the rest of the command line is invalid.
@@ -188,4 +182,54 @@ func wantsJSON(args []string) bool {
 		args = args[:end]
 	}
 	return slices.Contains(args, "--json")
+}
+
+// requestCommands are the actions on requests other than deciding, and the commands for policies
+// and routes.
+type requestCommands struct {
+	Claim      clientcmd.ClaimCommand       `cmd:"" group:"people" help:"Claim a request. Other approvers can still decide."`
+	Release    clientcmd.ReleaseCommand     `cmd:"" group:"people" help:"Release your claim on a request."`
+	Undo       clientcmd.UndoCommand        `cmd:"" group:"people" help:"Withdraw your vote, while its undo window is open."`
+	Comment    clientcmd.CommentCommand     `cmd:"" group:"people" help:"Add a comment to a request."`
+	Clarify    clientcmd.ClarifyCommand     `cmd:"" group:"people" help:"Ask the requester for clarification. The request stays open."`
+	Reply      clientcmd.ReplyCommand       `cmd:"" group:"people" help:"Reply to a clarification request, for the run."`
+	Delegate   clientcmd.DelegateCommand    `cmd:"" group:"people" help:"Delegate a request to another eligible approver."`
+	Snooze     clientcmd.SnoozeCommand      `cmd:"" group:"people" help:"Snooze notifications. The deadline does not change."`
+	Extend     clientcmd.ExtendCommand      `cmd:"" group:"people" help:"Extend the deadline of a request."`
+	Escalate   clientcmd.EscalateCommand    `cmd:"" group:"people" help:"Escalate a request: run the next step of its route now, or return it for redesign if its rules say so."`
+	Abandon    clientcmd.AbandonCommand     `cmd:"" group:"people" help:"Cancel the run that a request belongs to."`
+	Grants     clientcmd.GrantsCommands     `cmd:"" group:"people" help:"Create, list and revoke grants."`
+	Deliveries clientcmd.DeliveriesCommands `cmd:"" group:"people" help:"List the messages about requests, and send them again."`
+	Decisions  clientcmd.DecisionsCommand   `cmd:"" group:"people" help:"Report who decided what, as a table or CSV."`
+	Stats      clientcmd.StatsCommand       `cmd:"" group:"people" help:"Report decision times, counts, approvers and rules."`
+
+	Webhooks operatorcmd.WebhooksCommands `cmd:"" group:"operators" help:"Subscribe URLs to events of requests, runs and effects."`
+
+	Policy rulescmd.PolicyCommands `cmd:"" group:"rules" help:"Test, explain and compare approval policies."`
+	Routes rulescmd.RoutesCommands `cmd:"" group:"rules" help:"Check and simulate notification routes."`
+}
+
+// DialogConfig configures the assistant that end users talk to.
+type DialogConfig struct {
+	// Graph is the graph or agent that a message of a user starts, such as "inproc:assistant". It
+	// is required; add it with [Graphs] or [Provider].
+	Graph string
+	// Input returns the input of a run. The default is the input of an agent.
+	Input func(dialog.Start) (json.RawMessage, error)
+	// Machine has the wording and the rules of the conversation. With Machine.HandOver, people
+	// answer in the inbox what a user does not answer clearly.
+	Machine dialog.Machine
+	// Model judges replies that exact rules do not understand; nil for none.
+	Model dialog.Model
+	// Retention is how long a conversation is kept after the last message of its user; 0 means
+	// until its account is erased.
+	Retention time.Duration
+	// Language is that of conversations that name none; "" is English.
+	Language dialog.Language
+}
+
+// Dialog has the server hold conversations with end users: with the API at /api/v1/conversations,
+// and with the page /chat.
+func Dialog(config DialogConfig) Option {
+	return func(p *serve.Program) { p.Dialog = (*serve.DialogConfig)(&config) }
 }

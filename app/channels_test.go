@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/serve"
 	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
@@ -48,9 +50,9 @@ routes:
 		code int
 		want []string
 	}{
-		{"routes check -c fermata.yaml good.yaml", exitOK, []string{"good.yaml is valid"}},
-		{"routes check good.yaml", exitUsage, []string{`no channel of this server serves the target "slack:#ops"`}},
-		{"routes check -c fermata.yaml bad.yaml", exitUsage, []string{
+		{"routes check -c fermata.yaml good.yaml", cli.ExitOK, []string{"good.yaml is valid"}},
+		{"routes check good.yaml", cli.ExitUsage, []string{`no channel of this server serves the target "slack:#ops"`}},
+		{"routes check -c fermata.yaml bad.yaml", cli.ExitUsage, []string{
 			`line 5: route "all": step 1, notify: impossible target "slack:ops": "ops" is neither a Slack id such as C0EMEA, nor a channel name such as #ops`,
 			`impossible target "email:ann": "ann" is not an e-mail address`, `impossible target "teams:dev": teams:dev has no webhook`,
 			`line 6: route "all": step 2, page: impossible target "pagerduty:web": pagerduty:web has no routing key`, `no channel of this server serves the target "sms:1"`,
@@ -80,7 +82,7 @@ func TestConfigCheck_ReportsChannels(t *testing.T) {
 			"bot": "xoxb-1", "key": strings.Repeat("k", 64), "fermata.yaml": text + "\n",
 			"routes.yaml": "routes:\n- name: r\n  steps: [{at: 0s, notify: [\"email:ann\"]}, {at: 1h, expire: stale}]\n",
 		})
-		if code, out, errOut := call(t, "config", "check", "fermata.yaml"); code != exitUsage || !strings.Contains(errOut, want) || out != "" {
+		if code, out, errOut := call(t, "config", "check", "fermata.yaml"); code != cli.ExitUsage || !strings.Contains(errOut, want) || out != "" {
 			t.Errorf("%s: %d %s%s\nwant %s", text, code, out, errOut, want)
 		}
 	}
@@ -90,20 +92,20 @@ func TestConfigCheck_ReportsChannels(t *testing.T) {
 func TestOpenChannels_SecondOfAKindIsRejected(t *testing.T) {
 	writeFiles(t, map[string]string{"bot": "xoxb-1"})
 	c := settingsOf(t, "FERMATA_CHANNELS_SLACK_ACCOUNT=acme", "FERMATA_CHANNELS_SLACK_BOT_TOKEN_FILE=bot", "FERMATA_CHANNELS_SLACK_SIGNING_SECRET_FILE=bot")
-	p := new(program)
-	first, err := p.openChannels(c, nil)
+	p := &serve.Program{Program: new(cli.Program)}
+	first, err := p.OpenChannels(c, nil)
 	if err != nil || len(first) != 1 || first[0].Kind() != "slack" {
 		t.Fatalf("%v, %v", first, err)
 	}
-	p.channels = []channel.Channel{first[0]}
-	if _, err := p.openChannels(c, nil); err == nil || !strings.Contains(err.Error(), "channels.slack: the program already has a channel") {
+	p.Channels = []channel.Channel{first[0]}
+	if _, err := p.OpenChannels(c, nil); err == nil || !strings.Contains(err.Error(), "channels.slack: the program already has a channel") {
 		t.Errorf("%v", err)
 	}
 }
 
 // slackServer is a server with a Slack channel, on a fake workspace.
 type slackServer struct {
-	*runningServer
+	*serve.Server
 	fake       *slackfake.Slack
 	ops, alice string
 }
@@ -129,9 +131,9 @@ func startSlack(t *testing.T, socket bool, environ ...string) *slackServer {
 	} else {
 		environ = append(environ, "FERMATA_CHANNELS_SLACK_SIGNING_SECRET_FILE=sign")
 	}
-	s.runningServer, _ = startOf(t, settingsOf(t, environ...))
+	s.Server, _ = startOf(t, settingsOf(t, environ...))
 	if !socket {
-		fake.SetApp(s.url+"/channels/slack/interactivity", s.url+"/channels/slack/commands")
+		fake.SetApp(s.URL+"/channels/slack/interactivity", s.URL+"/channels/slack/commands")
 	}
 	return s
 }
@@ -183,7 +185,7 @@ func TestServe_SlackOfTheConfiguration(t *testing.T) {
 // Requests without the signature of Slack are rejected before they reach the API.
 func TestServe_UnsignedSlackRequestIsRejected(t *testing.T) {
 	s := startSlack(t, false)
-	answer, err := http.Post(s.url+"/channels/slack/interactivity", "application/x-www-form-urlencoded", strings.NewReader("payload=%7B%7D"))
+	answer, err := http.Post(s.URL+"/channels/slack/interactivity", "application/x-www-form-urlencoded", strings.NewReader("payload=%7B%7D"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +193,7 @@ func TestServe_UnsignedSlackRequestIsRejected(t *testing.T) {
 	if answer.StatusCode != http.StatusUnauthorized {
 		t.Errorf("status %d", answer.StatusCode)
 	}
-	if answer, err = http.Get(s.url + "/channels/email/x"); err != nil {
+	if answer, err = http.Get(s.URL + "/channels/email/x"); err != nil {
 		t.Fatal(err)
 	}
 	answer.Body.Close()

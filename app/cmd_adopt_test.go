@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/testtier"
 )
 
@@ -64,10 +65,10 @@ func TestSeed000_LangGraphRunsAndAdoptedThreadsAreDecidedWithTheSameCommands(t *
 	peer := langGraphServer(t)
 	c := settingsOf(t, "FERMATA_PROVIDERS_LANGGRAPH_URL="+peer, "FERMATA_PROVIDERS_LANGGRAPH_ASSISTANTS=content_review")
 	running, logged := startOf(t, c)
-	o := &deskEnv{T: t, url: running.url, keys: make(map[string]string)}
+	o := &deskEnv{T: t, url: running.URL, keys: make(map[string]string)}
 	for name, role := range map[string]string{"bot": "agent", "ann": "approver"} {
 		code, key, errOut := call(t, "keys", "create", "acme", name, role, "--store", c.Store.URL.Reveal())
-		if code != exitOK {
+		if code != cli.ExitOK {
 			t.Fatal(errOut)
 		}
 		o.keys[name] = strings.TrimSpace(key)
@@ -82,7 +83,7 @@ func TestSeed000_LangGraphRunsAndAdoptedThreadsAreDecidedWithTheSameCommands(t *
 	must := func(who string, args ...string) string {
 		t.Helper()
 		code, out, errOut := o.as(who, args...)
-		if code != exitOK {
+		if code != cli.ExitOK {
 			t.Fatalf("%q: %d\n%s%s", args, code, out, errOut)
 		}
 		if strings.Contains(out+errOut, thread.ID) {
@@ -90,7 +91,7 @@ func TestSeed000_LangGraphRunsAndAdoptedThreadsAreDecidedWithTheSameCommands(t *
 		}
 		return out
 	}
-	if code, out, errOut := o.as("bot", "adopt", "langgraph", peer, "--once", "--assistant", "content_reviw=content_review"); code != exitUsage || out != "" || !strings.Contains(errOut, `no graph "content_reviw"; it has`) || !strings.Contains(errOut, "content_review") {
+	if code, out, errOut := o.as("bot", "adopt", "langgraph", peer, "--once", "--assistant", "content_reviw=content_review"); code != cli.ExitUsage || out != "" || !strings.Contains(errOut, `no graph "content_reviw"; it has`) || !strings.Contains(errOut, "content_review") {
 		t.Errorf("a misspelled graph: %d\n%s%s", code, out, errOut)
 	}
 	if out := must("bot", "adopt", "langgraph", peer, "--once", "--assistant", "content_review=content_review"); !strings.HasPrefix(out, "adopted") {

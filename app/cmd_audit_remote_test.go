@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/fermata-go/fermata/internal/cli"
 )
 
 // An auditor with an API key verifies and exports the log, and reports who approved what.
@@ -15,14 +17,14 @@ func TestAudit_WithAnAPIKeyOnly(t *testing.T) {
 	o.as("bob", "approve", id, "--reason", "=fine")
 	o.as("eve", "approve", id)
 	code, out, errOut := o.as("aud", "audit", "verify")
-	if code != exitOK || !strings.Contains(out, "acme") {
+	if code != cli.ExitOK || !strings.Contains(out, "acme") {
 		t.Errorf("%d %s%s", code, out, errOut)
 	}
 	code, exported, errOut := o.as("aud", "audit", "export")
-	if code != exitOK || strings.Count(exported, "\n") < 5 {
+	if code != cli.ExitOK || strings.Count(exported, "\n") < 5 {
 		t.Fatalf("%d %s%s", code, exported, errOut)
 	}
-	for want, text := range map[int]string{exitOK: exported, exitFindings: strings.Replace(exported, "bob", "eve", 1)} {
+	for want, text := range map[int]string{cli.ExitOK: exported, cli.ExitFindings: strings.Replace(exported, "bob", "eve", 1)} {
 		if err := os.WriteFile("log.jsonl", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -30,13 +32,13 @@ func TestAudit_WithAnAPIKeyOnly(t *testing.T) {
 			t.Errorf("%d %s%s", code, out, errOut)
 		}
 	}
-	if code, out, errOut := o.as("aud", "audit", "reconcile"); code != exitOK || !strings.Contains(out, "agree") {
+	if code, out, errOut := o.as("aud", "audit", "reconcile"); code != cli.ExitOK || !strings.Contains(out, "agree") {
 		t.Errorf("%d %s%s", code, out, errOut)
 	}
-	if code, _, errOut := o.as("bob", "audit", "verify"); code != exitRejected {
+	if code, _, errOut := o.as("bob", "audit", "verify"); code != cli.ExitRejected {
 		t.Errorf("an approver: %d %s", code, errOut)
 	}
-	if code, _, errOut := o.as("aud", "audit", "verify", "--store", "sqlite:f.db"); code != exitUsage || !strings.Contains(errOut, "--account is required with a store") {
+	if code, _, errOut := o.as("aud", "audit", "verify", "--store", "sqlite:f.db"); code != cli.ExitUsage || !strings.Contains(errOut, "--account is required with a store") {
 		t.Errorf("a store without an account: %d %s", code, errOut)
 	}
 }
@@ -44,12 +46,12 @@ func TestAudit_WithAnAPIKeyOnly(t *testing.T) {
 func TestDecisions_ReportAsTableAndCSV(t *testing.T) {
 	o := openDeskEnv(t)
 	id := o.refundFor("1")
-	if code, out, _ := o.as("aud", "decisions"); code != exitOK || !strings.Contains(out, "no decisions in the last 30 days") {
+	if code, out, _ := o.as("aud", "decisions"); code != cli.ExitOK || !strings.Contains(out, "no decisions in the last 30 days") {
 		t.Errorf("%d %s", code, out)
 	}
 	o.as("bob", "approve", id, "--reason", "fine")
 	o.as("eve", "approve", id, "--reason", "=HYPERLINK(1)")
-	if code, out, errOut := o.as("aud", "decisions"); code != exitOK || !shows(out, "approve … bob, eve … refund … cents") {
+	if code, out, errOut := o.as("aud", "decisions"); code != cli.ExitOK || !shows(out, "approve … bob, eve … refund … cents") {
 		t.Errorf("%d %s%s", code, out, errOut)
 	}
 	_, out, _ := o.as("aud", "decisions", "--csv")
@@ -60,7 +62,7 @@ func TestDecisions_ReportAsTableAndCSV(t *testing.T) {
 	if strings.Contains(out, ",=HYPER") {
 		t.Errorf("a formula:\n%s", out)
 	}
-	if code, _, errOut := o.as("aud", "decisions", "--csv", "--json"); code != exitUsage {
+	if code, _, errOut := o.as("aud", "decisions", "--csv", "--json"); code != cli.ExitUsage {
 		t.Errorf("%d %s", code, errOut)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/cli/operatorcmd"
 	"github.com/fermata-go/fermata/internal/executor"
 )
 
@@ -29,7 +31,7 @@ func TestAudit_VerifyProveAndExport(t *testing.T) {
 		return out
 	}
 	at := []string{"--store", url, "--account", "acme"}
-	var sealed checkpointReport
+	var sealed operatorcmd.CheckpointReport
 	if err := json.Unmarshal([]byte(audit(0, append([]string{"sign", "--key", filepath.Join(dir, "audit.key"), "--json"}, at...)...)), &sealed); err != nil || sealed.Size != 4 {
 		t.Fatalf("%+v, %v", sealed, err)
 	}
@@ -58,13 +60,13 @@ func TestAudit_VerifyProveAndExport(t *testing.T) {
 	if !bytes.Contains(written, []byte("request.decided")) {
 		t.Fatalf("the proof does not name the event: %s", written)
 	}
-	audit(exitFindings, "check", forged, "--pub", pub)
+	audit(cli.ExitFindings, "check", forged, "--pub", pub)
 	if _, _, errs := call(t, append([]string{"audit", "prove", "memo-1", "--pub", pub}, at...)...); !strings.Contains(errs, "The screen was not recorded.") {
 		t.Errorf("%s", errs)
 	}
 	// nothing can be proved without a key
 	for _, args := range [][]string{append([]string{"prove", "memo-1"}, at...), {"check", proof}} {
-		if code, _, errs := call(t, append([]string{"audit"}, args...)...); code != exitUsage || !strings.Contains(errs, "--pub") {
+		if code, _, errs := call(t, append([]string{"audit"}, args...)...); code != cli.ExitUsage || !strings.Contains(errs, "--pub") {
 			t.Errorf("audit %s: %d %s", args[0], code, errs)
 		}
 	}
@@ -83,8 +85,8 @@ func TestAudit_VerifyProveAndExport(t *testing.T) {
 		want int
 	}{
 		"unchanged": {exported, 0},
-		"a byte":    {strings.Replace(exported, `"principal":"ann"`, `"principal":"eve"`, 1), exitFindings},
-		"a line":    {strings.Join(strings.SplitAfter(exported, "\n")[1:], ""), exitFindings},
+		"a byte":    {strings.Replace(exported, `"principal":"ann"`, `"principal":"eve"`, 1), cli.ExitFindings},
+		"a line":    {strings.Join(strings.SplitAfter(exported, "\n")[1:], ""), cli.ExitFindings},
 	} {
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
@@ -107,7 +109,7 @@ func TestAudit_AccountWithoutLog(t *testing.T) {
 	for range 2 { // none of them creates a log
 		for _, args := range [][]string{{"verify"}, {"verify", "--json"}, {"sign", "--key", key}, {"export"}, {"reconcile"}, {"reconcile", "--json"}} {
 			code, out, errs := call(t, append(append([]string{"audit"}, args...), "--store", url, "--account", "acmee")...)
-			if code != exitNotFound || out != "" || !strings.Contains(errs, "acmee") {
+			if code != cli.ExitNotFound || out != "" || !strings.Contains(errs, "acmee") {
 				t.Errorf("audit %s: %d %s%s", strings.Join(args, " "), code, out, errs)
 			}
 		}
@@ -116,7 +118,7 @@ func TestAudit_AccountWithoutLog(t *testing.T) {
 		t.Errorf("a key was created for nothing: %v", err)
 	}
 	code, out, errs := call(t, "audit", "verify", "--json", "--store", url, "--account", "acme")
-	if code != exitOK || !strings.Contains(out, `"account"`) || !strings.Contains(out, `"to"`) || strings.Contains(out, `"To"`) {
+	if code != cli.ExitOK || !strings.Contains(out, `"account"`) || !strings.Contains(out, `"to"`) || strings.Contains(out, `"To"`) {
 		t.Errorf("%d %s%s", code, out, errs)
 	}
 }
@@ -129,7 +131,7 @@ func TestAudit_CheckpointWithoutPublicKeyIsNotTrusted(t *testing.T) {
 	dir := t.TempDir()
 	at := []string{"--store", url, "--account", "acme"}
 	code, signed, errs := call(t, append([]string{"audit", "sign", "--key", filepath.Join(dir, "audit.key")}, at...)...)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatal(errs)
 	}
 	_, public, _ := strings.Cut(errs, "public key: ")
@@ -138,13 +140,13 @@ func TestAudit_CheckpointWithoutPublicKeyIsNotTrusted(t *testing.T) {
 		t.Fatal(err)
 	}
 	verify := append([]string{"audit", "verify", "--kept", kept}, at...)
-	if code, out, errs := call(t, verify...); code != exitUsage || out != "" || !strings.Contains(errs, "--pub") {
+	if code, out, errs := call(t, verify...); code != cli.ExitUsage || out != "" || !strings.Contains(errs, "--pub") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
-	if code, out, errs := call(t, append(verify, "--pub", filepath.Join(dir, "audit.pub"))...); code != exitUsage || out != "" || !strings.Contains(errs, "neither a public key nor a file") {
+	if code, out, errs := call(t, append(verify, "--pub", filepath.Join(dir, "audit.pub"))...); code != cli.ExitUsage || out != "" || !strings.Contains(errs, "neither a public key nor a file") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
-	if code, out, errs := call(t, append(verify, "--pub", strings.TrimSpace(public))...); code != exitOK || !strings.Contains(out, "Valid.") {
+	if code, out, errs := call(t, append(verify, "--pub", strings.TrimSpace(public))...); code != cli.ExitOK || !strings.Contains(out, "Valid.") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 }

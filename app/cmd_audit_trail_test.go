@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
@@ -19,8 +20,8 @@ func TestAuditTrail_ShowsProposedApprovedAndExecuted(t *testing.T) {
 		code int
 		want string
 	}{
-		"as approved":    {edited, exitOK, "what was executed is what was approved"},
-		"something else": {proposed, exitFindings, "WHAT WAS EXECUTED IS NOT WHAT WAS APPROVED"},
+		"as approved":    {edited, cli.ExitOK, "what was executed is what was approved"},
+		"something else": {proposed, cli.ExitFindings, "WHAT WAS EXECUTED IS NOT WHAT WAS APPROVED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "fermata.db")

@@ -14,8 +14,11 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/cli/operatorcmd"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/serve"
 	"github.com/fermata-go/fermata/internal/server/authn"
 )
 
@@ -72,7 +75,7 @@ func TestChannelsTest_WaitsForTheClickInSlack(t *testing.T) {
 			if socket {
 				linked = "is linked to ann"
 			}
-			if code != exitOK || !strings.Contains(out, "waiting up to 2m0s") || !strings.Contains(out, want) || !strings.Contains(out, linked) {
+			if code != cli.ExitOK || !strings.Contains(out, "waiting up to 2m0s") || !strings.Contains(out, want) || !strings.Contains(out, linked) {
 				t.Errorf("%d: %s%s", code, out, errOut)
 			}
 			after := s.fake.Messages(s.ops)[0]
@@ -91,20 +94,20 @@ func TestChannelsTest_NoClickEndsWithTimeout(t *testing.T) {
 		code int
 		want string
 	}{
-		{"channels test slack:#ops -c fermata.yaml --timeout 100ms", exitPending, "no click reached the server within 100ms"},
-		{"channels test slack:#none -c fermata.yaml", exitFindings, "/invite it"},
-		{"channels test slack:ops -c fermata.yaml", exitUsage, "neither a Slack id"},
-		{"channels test user:ann -c fermata.yaml", exitUsage, "names people"},
-		{"channels test teams:ops -c fermata.yaml", exitUsage, "the configuration has no channel teams; it has slack"},
-		{"channels test slack -c fermata.yaml", exitUsage, "has no address"},
-		{"channels test slack:#ops", exitUsage, "the configuration has no channel; name its file"},
+		{"channels test slack:#ops -c fermata.yaml --timeout 100ms", cli.ExitPending, "no click reached the server within 100ms"},
+		{"channels test slack:#none -c fermata.yaml", cli.ExitFindings, "/invite it"},
+		{"channels test slack:ops -c fermata.yaml", cli.ExitUsage, "neither a Slack id"},
+		{"channels test user:ann -c fermata.yaml", cli.ExitUsage, "names people"},
+		{"channels test teams:ops -c fermata.yaml", cli.ExitUsage, "the configuration has no channel teams; it has slack"},
+		{"channels test slack -c fermata.yaml", cli.ExitUsage, "has no address"},
+		{"channels test slack:#ops", cli.ExitUsage, "the configuration has no channel; name its file"},
 	} {
 		if code, out, errOut := call(t, strings.Fields(c.args)...); code != c.code || !strings.Contains(out+errOut, c.want) {
 			t.Errorf("fermata %s: %d, no %q in\n%s%s", c.args, code, c.want, out, errOut)
 		}
 	}
 	s.fake.SetDown(true)
-	if code, out, errOut := call(t, "channels", "test", "slack:"+s.ops, "-c", "fermata.yaml"); code != exitFindings || !strings.Contains(errOut, "Slack is not reachable") {
+	if code, out, errOut := call(t, "channels", "test", "slack:"+s.ops, "-c", "fermata.yaml"); code != cli.ExitFindings || !strings.Contains(errOut, "Slack is not reachable") {
 		t.Errorf("%d %s%s", code, out, errOut)
 	}
 }
@@ -147,53 +150,53 @@ channels:
 			t.Errorf("%s: %d, no %q in\n%s%s", target, got, want, out, errOut)
 		}
 	}
-	test("email:ann@example.com", exitOK, "the mail server accepted the message to ann@example.com")
+	test("email:ann@example.com", cli.ExitOK, "the mail server accepted the message to ann@example.com")
 	if all := mail.received(t); len(all) != 1 || !strings.Contains(all[0], "This message tests the channel") || strings.Contains(all[0], "/channels/email/") || strings.Contains(all[0], "Your decision") {
 		t.Errorf("%q", all)
 	}
-	test("pagerduty:db", exitOK, "pagerduty accepted a page of severity info, and its end")
+	test("pagerduty:db", cli.ExitOK, "pagerduty accepted a page of severity info, and its end")
 	if len(bodies) != 2 || bodies[0]["event_action"] != "trigger" || bodies[1]["event_action"] != "resolve" || bodies[0]["dedup_key"] != bodies[1]["dedup_key"] ||
 		bodies[0]["payload"].(map[string]any)["severity"] != "info" || !strings.Contains(bodies[0]["payload"].(map[string]any)["summary"].(string), "Test message") {
 		t.Errorf("%v", bodies)
 	}
 	bodies = nil
-	test("alertmanager:oncall", exitOK, "and its end")
+	test("alertmanager:oncall", cli.ExitOK, "and its end")
 	if len(bodies) != 2 || bodies[0]["startsAt"] == nil || bodies[1]["startsAt"] != nil {
 		t.Errorf("%v", bodies)
 	}
-	test("teams:ops", exitOK, "the workflow teams:ops accepted the card")
+	test("teams:ops", cli.ExitOK, "the workflow teams:ops accepted the card")
 	status = http.StatusNotFound
-	test("teams:ops", exitFindings, "http_404: there is no receiver at the configured URL")
-	test("pagerduty:web", exitUsage, "has no routing key")
+	test("teams:ops", cli.ExitFindings, "http_404: there is no receiver at the configured URL")
+	test("pagerduty:web", cli.ExitUsage, "has no routing key")
 	t.Setenv("FERMATA_CHANNELS_EMAIL_PASSWORD_FILE", "wrong")
-	test("email:ann@example.com", exitFindings, "Authentication failed")
+	test("email:ann@example.com", cli.ExitFindings, "Authentication failed")
 }
 
 // A channel is listed before its first delivery, and after one with its time.
 func TestChannelsList_ShowsHealthOfConfiguredChannels(t *testing.T) {
 	s := startSlack(t, true)
-	t.Setenv("FERMATA_URL", s.url)
-	t.Setenv("FERMATA_TOKEN", keyOf(t, s.runningServer, "audit", authn.RoleAuditor))
-	if code, out, errOut := call(t, "channels"); code != exitOK || !strings.Contains(out, "slack") || !strings.Contains(out, "no delivery yet") {
+	t.Setenv("FERMATA_URL", s.URL)
+	t.Setenv("FERMATA_TOKEN", keyOf(t, s.Server, "audit", authn.RoleAuditor))
+	if code, out, errOut := call(t, "channels"); code != cli.ExitOK || !strings.Contains(out, "slack") || !strings.Contains(out, "no delivery yet") {
 		t.Errorf("%d: %s%s", code, out, errOut)
 	}
 	s.ask(t, "refund-1")
 	eventually(t, "the delivery is listed", func() bool {
 		code, out, _ := call(t, "channels", "list")
-		return code == exitOK && strings.Contains(out, "ok") && strings.Contains(out, "1 sent") && strings.Contains(out, "last sent 20")
+		return code == cli.ExitOK && strings.Contains(out, "ok") && strings.Contains(out, "1 sent") && strings.Contains(out, "last sent 20")
 	})
 	var list []api.ChannelHealth
-	if code, out, _ := call(t, "channels", "list", "--json"); code != exitOK || json.Unmarshal([]byte(out), &list) != nil || !slices.ContainsFunc(list, func(h api.ChannelHealth) bool { return h.Configured && h.LastSentAt != nil }) {
+	if code, out, _ := call(t, "channels", "list", "--json"); code != cli.ExitOK || json.Unmarshal([]byte(out), &list) != nil || !slices.ContainsFunc(list, func(h api.ChannelHealth) bool { return h.Configured && h.LastSentAt != nil }) {
 		t.Errorf("%d: %s", code, out)
 	}
 }
 
 // keyOf makes an API key.
-func keyOf(t *testing.T, r *runningServer, person string, role authn.Role) string {
+func keyOf(t *testing.T, r *serve.Server, person string, role authn.Role) string {
 	t.Helper()
 	key, kept, err := authn.NewKey("acme", person, role, time.Time{})
 	if err == nil {
-		err = addKey(t.Context(), r.store, kept)
+		err = operatorcmd.AddKey(t.Context(), r.Store, kept)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/cli/clientcmd"
 )
 
 // hookPolicy returns the policy of docs/claude.md.
@@ -53,10 +55,10 @@ func openHookEnv(t *testing.T) *hookEnv {
 	}
 	c := settingsOf(t, "FERMATA_DESK_POLICY_FILE="+rules)
 	running, logged := startOf(t, c)
-	h := &hookEnv{T: t, url: running.url, keys: make(map[string]string), logged: logged}
+	h := &hookEnv{T: t, url: running.URL, keys: make(map[string]string), logged: logged}
 	for name, role := range map[string]string{"bot": "agent", "ann": "approver", "ops": "admin"} {
 		code, key, errOut := call(t, "keys", "create", "acme", name, role, "--store", c.Store.URL.Reveal())
-		if code != exitOK {
+		if code != cli.ExitOK {
 			t.Fatal(errOut)
 		}
 		h.keys[name] = strings.TrimSpace(key)
@@ -96,26 +98,26 @@ func withStdin(t *testing.T, text string) {
 }
 
 // hook runs the hook with an event, and returns its answer.
-func (h *hookEnv) hook(event string, args ...string) hookReply {
+func (h *hookEnv) hook(event string, args ...string) clientcmd.HookReply {
 	h.Helper()
 	withStdin(h.T, event)
 	return h.reply(append([]string{"--url", h.url, "--token", h.keys["bot"], "--wait", "1m"}, args...)...)
 }
 
-func (h *hookEnv) reply(args ...string) hookReply {
+func (h *hookEnv) reply(args ...string) clientcmd.HookReply {
 	h.Helper()
 	code, out, errOut := call(h.T, append([]string{"claude-hook"}, args...)...)
 	var answer struct {
-		Output hookReply `json:"hookSpecificOutput"`
+		Output clientcmd.HookReply `json:"hookSpecificOutput"`
 	}
-	if err := json.Unmarshal([]byte(out), &answer); err != nil || code != exitOK || answer.Output.Event != eventBefore {
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || code != cli.ExitOK || answer.Output.Event != clientcmd.EventBefore {
 		h.Fatalf("%d %v: %q %s", code, err, out, errOut)
 	}
 	return answer.Output
 }
 
 // hookWhile runs the hook, and decide with the id of the request that it creates.
-func (h *hookEnv) hookWhile(event string, decide func(id string), args ...string) hookReply {
+func (h *hookEnv) hookWhile(event string, decide func(id string), args ...string) clientcmd.HookReply {
 	h.Helper()
 	done := make(chan struct{})
 	ready := make(chan struct{})
@@ -156,7 +158,7 @@ func (h *hookEnv) run(id string) (run struct {
 	Receipt  *api.Receipt
 }) {
 	h.Helper()
-	key := hookEvent{Session: hookSession, ID: id}.stateKey()
+	key := clientcmd.HookEvent{Session: hookSession, ID: id}.StateKey()
 	request, err := http.NewRequestWithContext(h.Context(), http.MethodGet, h.url+"/api/v1/runs/"+url.PathEscape(key), nil)
 	if err != nil {
 		h.Fatal(err)
@@ -175,14 +177,14 @@ func (h *hookEnv) run(id string) (run struct {
 
 func TestClaudeHook_PolicyDecides(t *testing.T) {
 	h := openHookEnv(t)
-	status := hookInput(eventBefore, "toolu_1", "Bash", `{"command":"git status"}`)
+	status := hookInput(clientcmd.EventBefore, "toolu_1", "Bash", `{"command":"git status"}`)
 	for range 2 { // the same call counts once
-		if got := h.hook(status); got.Decision != hookAllow || !strings.Contains(got.Reason, "harmless") || got.Input != nil {
+		if got := h.hook(status); got.Decision != clientcmd.HookAllow || !strings.Contains(got.Reason, "harmless") || got.Input != nil {
 			t.Errorf("%+v", got)
 		}
 	}
-	got := h.hook(hookInput(eventBefore, "toolu_2", "Bash", `{"command":"git push --force"}`), "--on-error", "ask")
-	if got.Decision != hookDeny || !strings.Contains(got.Reason, "no-force") || !strings.Contains(got.Reason, "never force") {
+	got := h.hook(hookInput(clientcmd.EventBefore, "toolu_2", "Bash", `{"command":"git push --force"}`), "--on-error", "ask")
+	if got.Decision != clientcmd.HookDeny || !strings.Contains(got.Reason, "no-force") || !strings.Contains(got.Reason, "never force") {
 		t.Errorf("%+v", got)
 	}
 	page, err := h.ann.Runs(t.Context(), client.Query{})
@@ -194,14 +196,14 @@ func TestClaudeHook_PolicyDecides(t *testing.T) {
 func TestClaudeHook_PersonDecides(t *testing.T) {
 	h := openHookEnv(t)
 	for name, c := range map[string]struct{ answer, decision, reason, input string }{
-		"approved": {`{"verb":"approve"}`, hookAllow, "approved by ann", ""},
-		"edited":   {`{"verb":"approve","args":{"command":"ls -l","description":"List files"}}`, hookAllow, "with changed arguments", `{"command":"ls -l","description":"List files"}`},
-		"rejected": {`{"verb":"reject","reason":"use staging"}`, hookDeny, "rejected by ann: use staging", ""},
+		"approved": {`{"verb":"approve"}`, clientcmd.HookAllow, "approved by ann", ""},
+		"edited":   {`{"verb":"approve","args":{"command":"ls -l","description":"List files"}}`, clientcmd.HookAllow, "with changed arguments", `{"command":"ls -l","description":"List files"}`},
+		"rejected": {`{"verb":"reject","reason":"use staging"}`, clientcmd.HookDeny, "rejected by ann: use staging", ""},
 		"approved with a condition that the hook cannot check": {
-			`{"verb":"approve","conditions":{"onlyIf":"args.command == 'ls'"}}`, hookDeny, "the hook cannot check its condition", "",
+			`{"verb":"approve","conditions":{"onlyIf":"args.command == 'ls'"}}`, clientcmd.HookDeny, "the hook cannot check its condition", "",
 		},
 	} {
-		event := hookInput(eventBefore, "toolu_"+name, "Bash", `{"command":"ls","description":"List files"}`)
+		event := hookInput(clientcmd.EventBefore, "toolu_"+name, "Bash", `{"command":"ls","description":"List files"}`)
 		got := h.hookWhile(event, h.decideWith(c.answer))
 		if got.Decision != c.decision || !strings.Contains(got.Reason, c.reason) || string(got.Input) != c.input {
 			t.Errorf("%s: %+v", name, got)
@@ -223,42 +225,42 @@ func TestClaudeHook_ReceiptIsComparedWithTheApproval(t *testing.T) {
 	after := func(event, id, input string) {
 		t.Helper()
 		withStdin(t, hookInput(event, id, "Bash", input))
-		if code, out, errOut := call(t, "claude-hook", "--url", h.url, "--token", h.keys["bot"]); code != exitOK || out != "" {
+		if code, out, errOut := call(t, "claude-hook", "--url", h.url, "--token", h.keys["bot"]); code != cli.ExitOK || out != "" {
 			t.Errorf("%d %q %s", code, out, errOut)
 		}
 	}
-	h.hookWhile(hookInput(eventBefore, "toolu_1", "Bash", `{"command":"ls"}`), h.decideWith(`{"verb":"approve","args":{"command":"ls -l"}}`))
-	after(eventAfter, "toolu_1", `{"command":"ls -l"}`)
+	h.hookWhile(hookInput(clientcmd.EventBefore, "toolu_1", "Bash", `{"command":"ls"}`), h.decideWith(`{"verb":"approve","args":{"command":"ls -l"}}`))
+	after(clientcmd.EventAfter, "toolu_1", `{"command":"ls -l"}`)
 	done := h.run("toolu_1")
 	if r := done.Receipt; r == nil || r.Outcome != "done" || r.Digest != done.Requests[0].Decision.ApprovedDigest || r.Result != nil {
 		t.Errorf("%+v", r)
 	}
 	// the CLI writes 1.0 as 1
 	for id, ran := range map[string]string{"toolu_same": `{"command":"sleep","timeout":1}`, "toolu_other": `{"command":"sleep","timeout":2}`} {
-		h.hookWhile(hookInput(eventBefore, id, "Bash", `{"command":"sleep","timeout":5}`), h.decideWith(`{"verb":"approve","args":{"command":"sleep","timeout":1.0}}`))
-		after(eventAfter, id, ran)
+		h.hookWhile(hookInput(clientcmd.EventBefore, id, "Bash", `{"command":"sleep","timeout":5}`), h.decideWith(`{"verb":"approve","args":{"command":"sleep","timeout":1.0}}`))
+		after(clientcmd.EventAfter, id, ran)
 		done := h.run(id)
 		if matches := done.Receipt != nil && done.Receipt.Digest == done.Requests[0].Decision.ApprovedDigest; matches != (id == "toolu_same") {
 			t.Errorf("%s: the receipt %+v matches the approval: %v", id, done.Receipt, matches)
 		}
 	}
-	h.hookWhile(hookInput(eventBefore, "toolu_2", "Bash", `{"command":"false"}`), h.decideWith(`{"verb":"approve"}`))
-	after(eventFailed, "toolu_2", `{"command":"false"}`)
+	h.hookWhile(hookInput(clientcmd.EventBefore, "toolu_2", "Bash", `{"command":"false"}`), h.decideWith(`{"verb":"approve"}`))
+	after(clientcmd.EventFailed, "toolu_2", `{"command":"false"}`)
 	if r := h.run("toolu_2").Receipt; r == nil || r.Outcome != "failed" {
 		t.Errorf("%+v", r)
 	}
-	after(eventAfter, "toolu_unknown", `{"command":"ls"}`) // the hook did not ask about it
+	after(clientcmd.EventAfter, "toolu_unknown", `{"command":"ls"}`) // the hook did not ask about it
 
-	withStdin(t, hookInput(eventAfter, "toolu_1", "Bash", `{"command":"ls -l"}`))
-	if code, _, errOut := call(t, "claude-hook", "--url", "http://127.0.0.1:1", "--token", "x"); code != exitError || !strings.Contains(errOut, "the receipt was not sent") {
+	withStdin(t, hookInput(clientcmd.EventAfter, "toolu_1", "Bash", `{"command":"ls -l"}`))
+	if code, _, errOut := call(t, "claude-hook", "--url", "http://127.0.0.1:1", "--token", "x"); code != cli.ExitError || !strings.Contains(errOut, "the receipt was not sent") {
 		t.Errorf("%d %s", code, errOut) // exit code 2 would be an instruction for the model
 	}
 }
 
 func TestClaudeHook_WithoutADecisionTheCallIsDenied(t *testing.T) {
 	h := openHookEnv(t)
-	event := func(id string) string { return hookInput(eventBefore, id, "Bash", `{"command":"ls"}`) }
-	for on, want := range map[string]string{"deny": hookDeny, "ask": hookAsk} {
+	event := func(id string) string { return hookInput(clientcmd.EventBefore, id, "Bash", `{"command":"ls"}`) }
+	for on, want := range map[string]string{"deny": clientcmd.HookDeny, "ask": clientcmd.HookAsk} {
 		got := h.hook(event("toolu_"+on), "--wait", "1s", "--on-error", on)
 		if got.Decision != want || !strings.Contains(got.Reason, "no decision in time (1s)") {
 			t.Errorf("on timeout: %+v", got)
@@ -286,12 +288,12 @@ func TestClaudeHook_WithoutADecisionTheCallIsDenied(t *testing.T) {
 			t.Error(err)
 		}
 	}, "--on-error", "ask")
-	if got.Decision != hookDeny {
+	if got.Decision != clientcmd.HookDeny {
 		t.Errorf("abandoned: %+v", got)
 	}
 	// a call that is too large to be shown is denied, too
-	got = h.hook(hookInput(eventBefore, "toolu_4", "Write", `{"content":"`+strings.Repeat("x", 300<<10)+`"}`), "--on-error", "ask")
-	if got.Decision != hookDeny || !strings.Contains(got.Reason, "too_large") {
+	got = h.hook(hookInput(clientcmd.EventBefore, "toolu_4", "Write", `{"content":"`+strings.Repeat("x", 300<<10)+`"}`), "--on-error", "ask")
+	if got.Decision != clientcmd.HookDeny || !strings.Contains(got.Reason, "too_large") {
 		t.Errorf("too large: %+v", got)
 	}
 }
@@ -317,11 +319,11 @@ func TestClaudeHook_WaitsThroughAnOutage(t *testing.T) {
 		}
 	}))
 	defer proxy.Close()
-	got := h.hookWhile(hookInput(eventBefore, "toolu_1", "Bash", `{"command":"ls"}`), func(id string) {
+	got := h.hookWhile(hookInput(clientcmd.EventBefore, "toolu_1", "Bash", `{"command":"ls"}`), func(id string) {
 		<-created
 		h.decideWith(`{"verb":"approve"}`)(id)
 	}, "--url", proxy.URL)
-	if got.Decision != hookAllow || reads.Load() <= outage {
+	if got.Decision != clientcmd.HookAllow || reads.Load() <= outage {
 		t.Errorf("%+v after %d reads", got, reads.Load())
 	}
 }
@@ -329,7 +331,7 @@ func TestClaudeHook_WaitsThroughAnOutage(t *testing.T) {
 // A person who interrupts the session ends the hook.
 func TestClaudeHook_InterruptedWithdrawsTheRequest(t *testing.T) {
 	h := openHookEnv(t)
-	withStdin(t, hookInput(eventBefore, "toolu_1", "Bash", `{"command":"ls"}`))
+	withStdin(t, hookInput(clientcmd.EventBefore, "toolu_1", "Bash", `{"command":"ls"}`))
 	ctx, interrupt := context.WithCancel(t.Context())
 	ready := make(chan struct{})
 	go func() {
@@ -343,7 +345,7 @@ func TestClaudeHook_InterruptedWithdrawsTheRequest(t *testing.T) {
 	}()
 	<-ready
 	var out, errOut bytes.Buffer
-	if code := run(ctx, []string{"claude-hook", "--url", h.url, "--token", h.keys["bot"], "--wait", "1m"}, &out, &errOut); code != exitOK || !strings.Contains(out.String(), `"deny"`) {
+	if code := run(ctx, []string{"claude-hook", "--url", h.url, "--token", h.keys["bot"], "--wait", "1m"}, &out, &errOut); code != cli.ExitOK || !strings.Contains(out.String(), `"deny"`) {
 		t.Errorf("%d %s%s", code, &out, &errOut)
 	}
 	if run := h.run("toolu_1"); run.Status != "cancelled" {
@@ -356,30 +358,30 @@ func TestClaudeHook_InvalidInputBlocks(t *testing.T) {
 		"nothing":       "",
 		"not JSON":      "hello",
 		"another event": hookInput("SessionStart", "toolu_1", "Bash", `{}`),
-		"no tool":       hookInput(eventBefore, "toolu_1", "", `{}`),
-		"no id":         hookInput(eventBefore, "", "Bash", `{}`),
-		"no arguments":  hookInput(eventBefore, "toolu_1", "Bash", `null`),
+		"no tool":       hookInput(clientcmd.EventBefore, "toolu_1", "", `{}`),
+		"no id":         hookInput(clientcmd.EventBefore, "", "Bash", `{}`),
+		"no arguments":  hookInput(clientcmd.EventBefore, "toolu_1", "Bash", `null`),
 	} {
 		withStdin(t, text)
-		if code, out, errOut := call(t, "claude-hook", "--on-error", "ask", "--url", "http://127.0.0.1:1", "--token", "x"); code != exitUsage || out != "" || errOut == "" {
+		if code, out, errOut := call(t, "claude-hook", "--on-error", "ask", "--url", "http://127.0.0.1:1", "--token", "x"); code != cli.ExitUsage || out != "" || errOut == "" {
 			t.Errorf("%s: %d %q %q", name, code, out, errOut)
 		}
 	}
 	for _, args := range [][]string{{"--on-error", "allow"}, {"--wait", "0s"}, {"--what"}} {
-		if code, _, _ := call(t, append([]string{"claude-hook"}, args...)...); code != exitUsage {
+		if code, _, _ := call(t, append([]string{"claude-hook"}, args...)...); code != cli.ExitUsage {
 			t.Errorf("%q: %d", args, code)
 		}
 	}
 }
 
 // printedHooks returns the hooks that --print-settings prints.
-func printedHooks(t *testing.T, args ...string) map[string][]hookSettings {
+func printedHooks(t *testing.T, args ...string) map[string][]clientcmd.HookSettings {
 	t.Helper()
 	code, out, errOut := call(t, append([]string{"claude-hook", "--print-settings"}, args...)...)
 	var settings struct {
-		Hooks map[string][]hookSettings `json:"hooks"`
+		Hooks map[string][]clientcmd.HookSettings `json:"hooks"`
 	}
-	if err := json.Unmarshal([]byte(out), &settings); err != nil || code != exitOK || len(settings.Hooks) != 3 {
+	if err := json.Unmarshal([]byte(out), &settings); err != nil || code != cli.ExitOK || len(settings.Hooks) != 3 {
 		t.Fatalf("%d %v: %s%s", code, err, out, errOut)
 	}
 	return settings.Hooks
@@ -387,7 +389,7 @@ func printedHooks(t *testing.T, args ...string) map[string][]hookSettings {
 
 func TestClaudeHook_PrintedSettings(t *testing.T) {
 	hooks := printedHooks(t, "--wait", "5m", "--matcher", "Bash")
-	before := hooks[eventBefore][0]
+	before := hooks[clientcmd.EventBefore][0]
 	if before.Matcher != "Bash" || before.Hooks[0].Timeout <= 300 || before.Hooks[0].Type != "command" || !strings.Contains(before.Hooks[0].Command, " --wait 5m0s") {
 		t.Errorf("%+v", before)
 	}
@@ -400,7 +402,7 @@ func TestClaudeHook_PrintedSettings(t *testing.T) {
 	if failed, ok := errors.AsType[*exec.ExitError](exec.Command("sh", "-c", missing).Run()); !ok || failed.ExitCode() != 2 {
 		t.Errorf("%s: %v", missing, failed)
 	}
-	asking := printedHooks(t, "--on-error", "ask")[eventBefore][0].Hooks[0].Command
+	asking := printedHooks(t, "--on-error", "ask")[clientcmd.EventBefore][0].Hooks[0].Command
 	if !strings.HasSuffix(asking, " --on-error ask") {
 		t.Error(asking)
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fermata-go/fermata/internal/cli"
 )
 
 // A file used to be reported as valid although no server could start with it: each value was valid,
@@ -38,12 +40,12 @@ func TestConfigCheck_ReportsStartupErrors(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if exit, out, errOut := call(t, "config", "check", file); exit != exitUsage || !strings.Contains(errOut, want) || out != "" {
+		if exit, out, errOut := call(t, "config", "check", file); exit != cli.ExitUsage || !strings.Contains(errOut, want) || out != "" {
 			t.Errorf("%s: %d %s%s", text, exit, out, errOut)
 		}
 		// A server reports the same. It used to exit with 1, as if a retry could help, and partly
 		// only after it had created a store.
-		if exit, out, errOut := call(t, "serve", "--config", file); exit != exitUsage || !strings.Contains(errOut, want) || out != "" {
+		if exit, out, errOut := call(t, "serve", "--config", file); exit != cli.ExitUsage || !strings.Contains(errOut, want) || out != "" {
 			t.Errorf("serve with %s: %d %s%s", text, exit, out, errOut)
 		}
 	}

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/golden"
 )
 
 func TestGraphs_ListedAndDrawn(t *testing.T) {
-	call := demo(t, t.TempDir())
-	if code, _, errOut := call("run", "inproc:content-review", `{"topic":"tea"}`, "--key", "article-7"); code != exitOK {
+	call := startDemo(t, t.TempDir())
+	if code, _, errOut := call("run", "inproc:content-review", `{"topic":"tea"}`, "--key", "article-7"); code != cli.ExitOK {
 		t.Fatal(errOut)
 	}
 	_, picture, _ := call("graphs", "--run", "article-7", "--as", "svg")
@@ -21,21 +22,21 @@ func TestGraphs_ListedAndDrawn(t *testing.T) {
 		exit int
 		says string
 	}{
-		"all of them":       {[]string{"graphs"}, exitOK, "inproc:content-review"},
-		"one":               {[]string{"graphs", "inproc:content-review"}, exitOK, "human_review → "},
-		"where a run waits": {[]string{"graphs", "--run", "article-7"}, exitOK, "human_review (waits) → "},
-		"to look at":        {[]string{"graphs", "--run", "article-7", "--as", "svg"}, exitOK, "which waits at human_review"},
-		"for a document":    {[]string{"graphs", "inproc:content-review", "--as", "mermaid"}, exitOK, "flowchart TD\n"},
-		"no such graph":     {[]string{"graphs", "inproc:nothing"}, exitNotFound, "Try: fermata graphs"},
-		"no such run":       {[]string{"graphs", "--run", "nothing"}, exitNotFound, "fermata runs"},
-		"an empty graph":    {[]string{"graphs", ""}, exitUsage, "empty"},
-		"an empty run":      {[]string{"graphs", "--run", ""}, exitUsage, "empty"},
-		"two forms":         {[]string{"graphs", "--run", "article-7", "--as", "svg", "--json"}, exitUsage, "--json"},
-		"nothing to draw":   {[]string{"graphs", "external:request"}, exitOK, "no drawing available"},
-		"nothing to render": {[]string{"graphs", "external:request", "--as", "svg"}, exitNotFound, "no drawing available"},
-		"both":              {[]string{"graphs", "inproc:content-review", "--run", "article-7"}, exitUsage, "either"},
-		"a picture of all":  {[]string{"graphs", "--as", "svg"}, exitUsage, "needs a graph"},
-		"an unknown format": {[]string{"graphs", "inproc:content-review", "--as", "png"}, exitUsage, "text"},
+		"all of them":       {[]string{"graphs"}, cli.ExitOK, "inproc:content-review"},
+		"one":               {[]string{"graphs", "inproc:content-review"}, cli.ExitOK, "human_review → "},
+		"where a run waits": {[]string{"graphs", "--run", "article-7"}, cli.ExitOK, "human_review (waits) → "},
+		"to look at":        {[]string{"graphs", "--run", "article-7", "--as", "svg"}, cli.ExitOK, "which waits at human_review"},
+		"for a document":    {[]string{"graphs", "inproc:content-review", "--as", "mermaid"}, cli.ExitOK, "flowchart TD\n"},
+		"no such graph":     {[]string{"graphs", "inproc:nothing"}, cli.ExitNotFound, "Try: fermata graphs"},
+		"no such run":       {[]string{"graphs", "--run", "nothing"}, cli.ExitNotFound, "fermata runs"},
+		"an empty graph":    {[]string{"graphs", ""}, cli.ExitUsage, "empty"},
+		"an empty run":      {[]string{"graphs", "--run", ""}, cli.ExitUsage, "empty"},
+		"two forms":         {[]string{"graphs", "--run", "article-7", "--as", "svg", "--json"}, cli.ExitUsage, "--json"},
+		"nothing to draw":   {[]string{"graphs", "external:request"}, cli.ExitOK, "no drawing available"},
+		"nothing to render": {[]string{"graphs", "external:request", "--as", "svg"}, cli.ExitNotFound, "no drawing available"},
+		"both":              {[]string{"graphs", "inproc:content-review", "--run", "article-7"}, cli.ExitUsage, "either"},
+		"a picture of all":  {[]string{"graphs", "--as", "svg"}, cli.ExitUsage, "needs a graph"},
+		"an unknown format": {[]string{"graphs", "inproc:content-review", "--as", "png"}, cli.ExitUsage, "text"},
 	} {
 		if exit, out, errOut := call(c.args...); exit != c.exit || !strings.Contains(out+errOut, c.says) {
 			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/tui"
 )
 
 // Without a terminal, or with --list, the inbox is a list.
 func TestInbox_WithoutTerminalPrintsAList(t *testing.T) {
-	call := demo(t, filepath.Join(t.TempDir(), "data"))
+	call := startDemo(t, filepath.Join(t.TempDir(), "data"))
 	for _, args := range [][]string{{"inbox"}, {"inbox", "--list"}, {"inbox", "--kind", "approval"}} {
-		if code, out, errOut := call(args...); code != exitOK || !strings.Contains(out, "drop-users") {
+		if code, out, errOut := call(args...); code != cli.ExitOK || !strings.Contains(out, "drop-users") {
 			t.Errorf("%s: %d %s %s", args, code, out, errOut)
 		}
 	}

@@ -1,21 +1,20 @@
 package app
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/analytics"
+	"github.com/fermata-go/fermata/internal/cli"
 )
 
 // refundFor starts a run that waits, and returns the id of its request.
 func (o *deskEnv) refundFor(order string) string {
 	o.Helper()
-	if code, out, errOut := o.as("bot", "run", "inproc:refund", `{"order":`+order+`,"cents":4000}`, "--key", "refund-"+order); code != exitOK {
+	if code, out, errOut := o.as("bot", "run", "inproc:refund", `{"order":`+order+`,"cents":4000}`, "--key", "refund-"+order); code != cli.ExitOK {
 		o.Fatal(code, out, errOut)
 	}
 	return o.last().ID
@@ -27,7 +26,7 @@ func (o *deskEnv) activity(id string) *api.Activity { return o.request(id).Activ
 func (o *deskEnv) request(id string) (r api.Request) {
 	o.Helper()
 	code, out, errOut := o.as("aud", "show", id, "--json")
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || r.Activity == nil {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != cli.ExitOK || r.Activity == nil {
 		o.Fatal(code, out, errOut, err)
 	}
 	return r
@@ -42,20 +41,20 @@ func TestRequestActions_ErrorsExplain(t *testing.T) {
 		code int
 		want string
 	}{
-		{"mallory", []string{"claim", id}, exitRejected, "not_eligible"},
-		{"bot", []string{"claim", id}, exitRejected, "forbidden"},
-		{"bob", []string{"claim", "int_none"}, exitNotFound, "not_found"},
-		{"bob", []string{"release", id}, exitConflict, "action_not_allowed"},
-		{"bob", []string{"undo", id}, exitConflict, "no pending decision to withdraw"},
-		{"bob", []string{"comment", id, ""}, exitUsage, "bad_request"},
-		{"bob", []string{"comment", id}, exitUsage, "<text>"},
-		{"bot", []string{"reply", id, "yes"}, exitConflict, "no open clarification request"},
-		{"bot", []string{"reply", id, "yes", "--question", "7"}, exitConflict, "action_not_allowed"},
-		{"bob", []string{"delegate", id, "bob"}, exitRejected, "themselves"},
-		{"bob", []string{"snooze", id, "a while"}, exitUsage, "neither a time"},
-		{"bob", []string{"snooze", id, "0s"}, exitUsage, "neither a time"},
-		{"bob", []string{"snooze", id, "2020-01-01T00:00:00Z"}, exitUsage, "bad_request"},
-		{"bob", []string{"extend", id, "1h"}, exitUsage, "the deadline is already"},
+		{"mallory", []string{"claim", id}, cli.ExitRejected, "not_eligible"},
+		{"bot", []string{"claim", id}, cli.ExitRejected, "forbidden"},
+		{"bob", []string{"claim", "int_none"}, cli.ExitNotFound, "not_found"},
+		{"bob", []string{"release", id}, cli.ExitConflict, "action_not_allowed"},
+		{"bob", []string{"undo", id}, cli.ExitConflict, "no pending decision to withdraw"},
+		{"bob", []string{"comment", id, ""}, cli.ExitUsage, "bad_request"},
+		{"bob", []string{"comment", id}, cli.ExitUsage, "<text>"},
+		{"bot", []string{"reply", id, "yes"}, cli.ExitConflict, "no open clarification request"},
+		{"bot", []string{"reply", id, "yes", "--question", "7"}, cli.ExitConflict, "action_not_allowed"},
+		{"bob", []string{"delegate", id, "bob"}, cli.ExitRejected, "themselves"},
+		{"bob", []string{"snooze", id, "a while"}, cli.ExitUsage, "neither a time"},
+		{"bob", []string{"snooze", id, "0s"}, cli.ExitUsage, "neither a time"},
+		{"bob", []string{"snooze", id, "2020-01-01T00:00:00Z"}, cli.ExitUsage, "bad_request"},
+		{"bob", []string{"extend", id, "1h"}, cli.ExitUsage, "the deadline is already"},
 	} {
 		code, out, errOut := o.as(c.who, c.args...)
 		if code != c.code || !strings.Contains(errOut, c.want) || out != "" {
@@ -74,7 +73,7 @@ func TestI8_RequestActionsAreLimitedToTheAccount(t *testing.T) {
 	_, key, _ := call(t, "keys", "create", "other", "bob", "admin", "--store", "sqlite:f.db")
 	o.keys["bob"] = strings.TrimSpace(key)
 	for _, act := range [][]string{{"claim", id}, {"comment", id, "x"}, {"escalate", id}, {"abandon", id}, {"show", id}} {
-		if code, out, errOut := o.as("bob", act...); code != exitNotFound || out != "" {
+		if code, out, errOut := o.as("bob", act...); code != cli.ExitNotFound || out != "" {
 			t.Errorf("%q: %d %s%s", act, code, out, errOut)
 		}
 	}
@@ -85,10 +84,10 @@ func TestRequestActions_JSONOutput(t *testing.T) {
 	id := o.refundFor("1")
 	code, out, errOut := o.as("bob", "claim", id, "--json")
 	var r api.Request
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || r.Activity.Claim.By != "bob" {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != cli.ExitOK || r.Activity.Claim.By != "bob" {
 		t.Errorf("%d %s%s %v", code, out, errOut, err)
 	}
-	if code, _, errOut := o.as("eve", "claim", id, "--json"); code != exitConflict || !strings.Contains(errOut, `"code":"action_not_allowed"`) {
+	if code, _, errOut := o.as("eve", "claim", id, "--json"); code != cli.ExitConflict || !strings.Contains(errOut, `"code":"action_not_allowed"`) {
 		t.Errorf("%d %s", code, errOut)
 	}
 }
@@ -98,7 +97,7 @@ func TestReply_AnswersTheFirstOpenClarification(t *testing.T) {
 	o := openDeskEnv(t)
 	id := o.refundFor("1")
 	for _, step := range [][]string{{"bob", "clarify", id, "one?"}, {"eve", "clarify", id, "two?"}, {"bot", "reply", id, "first"}, {"bot", "reply", id, "second"}} {
-		if code, _, errOut := o.as(step[0], step[1:]...); code != exitOK {
+		if code, _, errOut := o.as(step[0], step[1:]...); code != cli.ExitOK {
 			t.Fatalf("%q: %d %s", step, code, errOut)
 		}
 	}
@@ -121,7 +120,7 @@ func TestShow_MarksTheRequestViewed(t *testing.T) {
 		return who
 	}
 	for _, who := range []string{"aud", "mallory", "bot"} {
-		if code, _, errOut := o.as(who, "show", id); code != exitOK {
+		if code, _, errOut := o.as(who, "show", id); code != cli.ExitOK {
 			t.Errorf("%s: %d %s", who, code, errOut)
 		}
 	}
@@ -137,68 +136,11 @@ func TestShow_MarksTheRequestViewed(t *testing.T) {
 	o.as("bob", "approve", id)
 	code, out, errOut := o.as("aud", "stats", "--json")
 	var report analytics.Report
-	if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitOK || len(report.People) != 2 {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != cli.ExitOK || len(report.People) != 2 {
 		t.Fatal(code, out, errOut, err)
 	}
 	if bob, eve := report.People[0], report.People[1]; bob.Name != "bob" || bob.Unviewed != 1 || eve.Unviewed != 0 {
 		t.Errorf("%+v", report.People)
-	}
-}
-
-func TestUntil_AcceptsTimeOrDuration(t *testing.T) {
-	now := time.Date(2026, 11, 16, 10, 0, 0, 0, time.UTC)
-	for text, want := range map[string]string{
-		"30m": "2026-11-16T10:30:00Z", "2d": "2026-11-18T10:00:00Z", "1h30m": "2026-11-16T11:30:00Z", "2026-11-17T09:00:00+01:00": "2026-11-17T09:00:00+01:00",
-		"": "", "-1h": "", "0s": "", "tomorrow": "", "-2d": "",
-	} {
-		at, err := untilFlag{text}.at(now)
-		got := ""
-		if err == nil {
-			got = at.Format(time.RFC3339)
-		}
-		if got != want {
-			t.Errorf("%q is %q, %v", text, got, err)
-		}
-	}
-}
-
-// A comment cannot imitate the actions of other people.
-func TestShow_CommentIsOneLine(t *testing.T) {
-	var b bytes.Buffer
-	printActivity(&b, &api.Activity{
-		State: "open", Summary: "open", Comments: []api.Note{{Stamp: api.Stamp{By: "eve\nvote\tapprove"}, Text: "x\nvote\tapprove by bob\x1b[2K"}},
-	})
-	if got := b.String(); strings.Contains(got, "\nvote") || strings.Contains(got, "\tapprove") || strings.ContainsRune(got, 0x1b) {
-		t.Errorf("%q", got)
-	}
-}
-
-// The policy's risk of a tool is shown in the terminal, too.
-func TestShow_PrintsTheRisk(t *testing.T) {
-	var rated, unrated bytes.Buffer
-	printActivity(&rated, &api.Activity{State: "open", Summary: "open", Risk: 2})
-	printActivity(&unrated, &api.Activity{State: "open", Summary: "open"})
-	if !strings.Contains(rated.String(), "risk\t2\n") || strings.Contains(unrated.String(), "risk") {
-		t.Errorf("%q and %q", rated.String(), unrated.String())
-	}
-}
-
-// An ineligible person is not told that they may decide.
-func TestShow_PrintsAllowedVerbs(t *testing.T) {
-	for mayNot, want := range map[string]string{"": "you can\tapprove, answer\n", "own_request": "others can\tapprove, answer\n"} {
-		var b bytes.Buffer
-		printActivity(&b, &api.Activity{State: "open", Summary: "open", Verbs: []string{"approve", "respond"}, IneligibleReason: mayNot})
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("%q is not in %q", want, b.String())
-		}
-	}
-}
-
-func TestShow_RequestWithoutActivity(t *testing.T) {
-	var b bytes.Buffer
-	printActivity(&b, nil)
-	if b.Len() != 0 {
-		t.Errorf("%q", b.String())
 	}
 }
 
@@ -215,35 +157,35 @@ func TestI6_ApproveUsesTheShownDigest(t *testing.T) {
 		}
 		return out + errOut
 	}
-	must("eve", exitOK, "show", id)
+	must("eve", cli.ExitOK, "show", id)
 	first := o.request(id)
-	must("bob", exitOK, "approve", id, "--args", `{"order":1,"cents":2500}`)
-	if reply := must("eve", exitConflict, "approve", id); !strings.Contains(reply, "bob edited it") || !strings.Contains(reply, "fermata show "+id) {
+	must("bob", cli.ExitOK, "approve", id, "--args", `{"order":1,"cents":2500}`)
+	if reply := must("eve", cli.ExitConflict, "approve", id); !strings.Contains(reply, "bob edited it") || !strings.Contains(reply, "fermata show "+id) {
 		t.Errorf("it says %s", reply)
 	}
-	must("eve", exitConflict, "answer", id, `{"verb":"approve"}`)
-	must("eve", exitConflict, "approve", id, "--shown", first.Shown)
-	must("mallory", exitRejected, "approve", id) // the server explains and audits it
+	must("eve", cli.ExitConflict, "answer", id, `{"verb":"approve"}`)
+	must("eve", cli.ExitConflict, "approve", id, "--shown", first.Shown)
+	must("mallory", cli.ExitRejected, "approve", id) // the server explains and audits it
 	if activity := o.activity(id); len(activity.Votes) != 1 {
 		t.Fatalf("%+v", activity.Votes)
 	}
-	if shown := must("eve", exitOK, "show", id); !strings.Contains(shown, o.request(id).Shown) {
+	if shown := must("eve", cli.ExitOK, "show", id); !strings.Contains(shown, o.request(id).Shown) {
 		t.Errorf("it does not print the digest: %s", shown)
 	}
-	must("eve", exitOK, "approve", id)
+	must("eve", cli.ExitOK, "approve", id)
 }
 
 // A program sends the digest of what it has read: reading does not count as a view.
 func TestI6_JSONClientSendsTheShownDigest(t *testing.T) {
 	o := openDeskEnv(t)
 	id := o.refundFor("1")
-	if code, _, errOut := o.as("bob", "approve", id, "--args", `{"order":1,"cents":2500}`); code != exitOK {
+	if code, _, errOut := o.as("bob", "approve", id, "--args", `{"order":1,"cents":2500}`); code != cli.ExitOK {
 		t.Fatal(errOut)
 	}
-	if code, _, errOut := o.as("eve", "approve", id, "--json"); code != exitConflict || !strings.Contains(errOut, `"code":"digest_mismatch"`) {
+	if code, _, errOut := o.as("eve", "approve", id, "--json"); code != cli.ExitConflict || !strings.Contains(errOut, `"code":"digest_mismatch"`) {
 		t.Errorf("%d %s", code, errOut)
 	}
-	if code, _, errOut := o.as("eve", "approve", id, "--json", "--shown", o.request(id).Shown); code != exitOK {
+	if code, _, errOut := o.as("eve", "approve", id, "--json", "--shown", o.request(id).Shown); code != cli.ExitOK {
 		t.Errorf("%d %s", code, errOut)
 	}
 }
@@ -252,16 +194,16 @@ func TestUndo_WithdrawsTheVoteInItsWindow(t *testing.T) {
 	o := openDeskEnvWith(t, `groups: [{from: ["group:support"]}, {from: ["group:finance"]}]`, "groups: [{from: [\"group:support\"]}]\n    undo: 10m")
 	id := o.refundFor("1")
 	code, out, errOut := o.as("bob", "approve", id)
-	if code != exitOK || !strings.Contains(out, "effective at ") || !strings.Contains(out, "fermata undo "+id) {
+	if code != cli.ExitOK || !strings.Contains(out, "effective at ") || !strings.Contains(out, "fermata undo "+id) {
 		t.Fatal(code, out, errOut)
 	}
 	if p := o.activity(id).Pending; p == nil || p.By != "bob" || p.Outcome != "approve" {
 		t.Fatalf("%+v", p)
 	}
-	if code, _, errOut := o.as("dan", "reject", id, "--reason", "no"); code != exitConflict || !strings.Contains(errOut, "decision_pending") {
+	if code, _, errOut := o.as("dan", "reject", id, "--reason", "no"); code != cli.ExitConflict || !strings.Contains(errOut, "decision_pending") {
 		t.Error(code, errOut)
 	}
-	if code, out, errOut := o.as("bob", "undo", id); code != exitOK || !strings.Contains(out, "0 of 1") {
+	if code, out, errOut := o.as("bob", "undo", id); code != cli.ExitOK || !strings.Contains(out, "0 of 1") {
 		t.Error(code, out, errOut)
 	}
 	if a := o.activity(id); a.Pending != nil || len(a.Votes) != 0 {

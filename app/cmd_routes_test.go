@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/cli/rulescmd"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/serve"
 )
 
 const twoRoutes = `
@@ -31,18 +34,18 @@ func TestRoutes_Check(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"routes check inbox.yaml", exitOK, []string{"night", "3 steps", "ends 12h after creation", "inbox.yaml is valid"}},
-		{"routes check routes.yaml", exitUsage, []string{
+		{"routes check inbox.yaml", cli.ExitOK, []string{"night", "3 steps", "ends 12h after creation", "inbox.yaml is valid"}},
+		{"routes check routes.yaml", cli.ExitUsage, []string{
 			`routes.yaml: line 5: route "day": region: no channel of this server serves the target "slack:C0CH"; available: inbox, approvers, claimer, requester, group:…, user:…, role:… (in the inbox); page needs a channel`,
 			`line 8: route "night": step 2, page: no channel of this server serves the target "oncall:db"`,
 		}},
-		{"routes check bad.yaml", exitUsage, []string{"bad.yaml", `unknown target "nowhere"`, "defined twice", "sort the steps by time"}},
-		{"routes check none.yaml", exitUsage, []string{"none.yaml"}},
-		{"routes simulate routes.yaml day --at 2026-11-14T12:00:00Z --zone UTC", exitOK, []string{"day, created on Sat 2026-11-14 12:00 UTC", "Mon 2026-11-16 08:00 UTC  +44h", "notify  slack:C0CH"}},
-		{"routes simulate routes.yaml night --at 2026-11-14T12:00:00Z --zone Asia/Tokyo", exitOK, []string{"Sat 2026-11-14 23:00 JST  +2h       page    oncall:db"}},
-		{"routes simulate routes.yaml dusk", exitUsage, []string{`no route "dusk"`}},
-		{"routes simulate routes.yaml --at soon", exitUsage, []string{`"soon" is not a time`}},
-		{"routes simulate routes.yaml --zone Nowhere", exitUsage, []string{"unknown time zone"}},
+		{"routes check bad.yaml", cli.ExitUsage, []string{"bad.yaml", `unknown target "nowhere"`, "defined twice", "sort the steps by time"}},
+		{"routes check none.yaml", cli.ExitUsage, []string{"none.yaml"}},
+		{"routes simulate routes.yaml day --at 2026-11-14T12:00:00Z --zone UTC", cli.ExitOK, []string{"day, created on Sat 2026-11-14 12:00 UTC", "Mon 2026-11-16 08:00 UTC  +44h", "notify  slack:C0CH"}},
+		{"routes simulate routes.yaml night --at 2026-11-14T12:00:00Z --zone Asia/Tokyo", cli.ExitOK, []string{"Sat 2026-11-14 23:00 JST  +2h       page    oncall:db"}},
+		{"routes simulate routes.yaml dusk", cli.ExitUsage, []string{`no route "dusk"`}},
+		{"routes simulate routes.yaml --at soon", cli.ExitUsage, []string{`"soon" is not a time`}},
+		{"routes simulate routes.yaml --zone Nowhere", cli.ExitUsage, []string{"unknown time zone"}},
 	} {
 		code, out, errOut := call(t, strings.Fields(c.args)...)
 		for _, want := range c.want {
@@ -57,8 +60,8 @@ func TestRoutes_Check(t *testing.T) {
 func TestRoutesSimulate_UsesTheZone(t *testing.T) {
 	writeFiles(t, map[string]string{"routes.yaml": twoRoutes})
 	code, out, errOut := call(t, "routes", "simulate", "routes.yaml", "--at", "2026-11-16 23:00", "--zone", "Asia/Tokyo", "--json")
-	var plans []planReport
-	if err := json.Unmarshal([]byte(out), &plans); err != nil || code != exitOK || len(plans) != 2 {
+	var plans []rulescmd.PlanReport
+	if err := json.Unmarshal([]byte(out), &plans); err != nil || code != cli.ExitOK || len(plans) != 2 {
 		t.Fatal(code, out, errOut, err)
 	}
 	if got := plans[1].Plan[0].At.Format("15:04"); plans[1].Route != "night" || got != "14:00" {
@@ -69,8 +72,8 @@ func TestRoutesSimulate_UsesTheZone(t *testing.T) {
 // A program with its own channels serves every target.
 func TestRoutes_CheckWithChannels(t *testing.T) {
 	writeFiles(t, map[string]string{"routes.yaml": twoRoutes})
-	p := &program{out: new(strings.Builder), channels: []channel.Channel{channel.Notify(func(context.Context, string, desk.Notice) error { return nil })}}
-	if err := (&routesCheck{File: "routes.yaml"}).Run(p); err != nil {
+	p := &serve.Program{Program: &cli.Program{Out: new(strings.Builder)}, Channels: []channel.Channel{channel.Notify(func(context.Context, string, desk.Notice) error { return nil })}}
+	if err := (&rulescmd.RoutesCheck{File: "routes.yaml"}).Run(p); err != nil {
 		t.Error(err)
 	}
 }
@@ -81,7 +84,7 @@ func TestServe_RejectsTargetsWithoutAChannel(t *testing.T) {
 	writeFiles(t, map[string]string{"routes.yaml": twoRoutes, "fermata.yaml": "store: {url: \"sqlite:f.db\"}\ndesk: {routesFile: routes.yaml}\n"})
 	for _, args := range [][]string{{"config", "check", "fermata.yaml"}, {"serve", "--config", "fermata.yaml"}} {
 		code, out, errOut := call(t, args...)
-		if code == exitOK || !strings.Contains(errOut, "desk.routesFile: routes.yaml: line 5: ") || !strings.Contains(errOut, `line 8: route "night": step 2, page: no channel of this server serves the target "oncall:db"`) {
+		if code == cli.ExitOK || !strings.Contains(errOut, "desk.routesFile: routes.yaml: line 5: ") || !strings.Contains(errOut, `line 8: route "night": step 2, page: no channel of this server serves the target "oncall:db"`) {
 			t.Errorf("%s: %d %s%s", args[0], code, out, errOut)
 		}
 	}

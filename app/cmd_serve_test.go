@@ -27,11 +27,15 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/cli/operatorcmd"
 	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/demo"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/oidctest"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/sample"
+	"github.com/fermata-go/fermata/internal/serve"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
@@ -49,25 +53,25 @@ func settingsOf(t *testing.T, environ ...string) *config.Config {
 }
 
 // startOf starts a server, which serves until the test ends.
-func startOf(t *testing.T, c *config.Config, graphs ...inproc.Graph) (*runningServer, *syncBuffer) {
+func startOf(t *testing.T, c *config.Config, graphs ...inproc.Graph) (*serve.Server, *syncBuffer) {
 	t.Helper()
 	press, err := sample.Press()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return startProgram(t, c, &program{graphs: graphs, others: []provider.Provider{press}})
+	return startProgram(t, c, &serve.Program{Program: new(cli.Program), Graphs: graphs, Providers: []provider.Provider{press}})
 }
 
-func startProgram(t *testing.T, c *config.Config, p *program) (*runningServer, *syncBuffer) {
+func startProgram(t *testing.T, c *config.Config, p *serve.Program) (*serve.Server, *syncBuffer) {
 	t.Helper()
 	logged := new(syncBuffer)
-	r, err := start(t.Context(), p, c, slog.New(slog.NewTextHandler(logged, nil)))
+	r, err := serve.Start(t.Context(), p, c, slog.New(slog.NewTextHandler(logged, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- r.serve(ctx) }()
+	go func() { done <- r.Serve(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -107,12 +111,12 @@ func TestServe_TLSCertificateIsReloaded(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := makeCertificate(t, dir, "first")
 	r, logged := startOf(t, settingsOf(t, "FERMATA_LISTEN_TLS_CERT_FILE="+cert, "FERMATA_LISTEN_TLS_KEY_FILE="+key))
-	if !strings.HasPrefix(r.url, "https://") {
-		t.Fatal(r.url)
+	if !strings.HasPrefix(r.URL, "https://") {
+		t.Fatal(r.URL)
 	}
 	name := func() string {
 		t.Helper()
-		conn, err := tls.Dial("tcp", r.mainAddr().String(), &tls.Config{InsecureSkipVerify: true})
+		conn, err := tls.Dial("tcp", r.Addr().String(), &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +155,7 @@ func TestServe_TLSCertificateIsReloaded(t *testing.T) {
 func TestServe_ConnectionErrorsAreLogged(t *testing.T) {
 	cert, key := makeCertificate(t, t.TempDir(), "here")
 	r, logged := startOf(t, settingsOf(t, "FERMATA_LISTEN_TLS_CERT_FILE="+cert, "FERMATA_LISTEN_TLS_KEY_FILE="+key))
-	if answer, err := http.Get("http://" + r.mainAddr().String()); err == nil {
+	if answer, err := http.Get("http://" + r.Addr().String()); err == nil {
 		answer.Body.Close()
 	}
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(logged.String(), "TLS handshake error"); time.Sleep(time.Millisecond) {
@@ -167,7 +171,7 @@ func TestServe_AnonymousClientsCannotFloodTheLog(t *testing.T) {
 	r, logged := startOf(t, settingsOf(t, "FERMATA_LISTEN_TLS_CERT_FILE="+cert, "FERMATA_LISTEN_TLS_KEY_FILE="+key))
 	const visits = 100
 	for range visits {
-		if answer, err := http.Get("http://" + r.mainAddr().String()); err == nil {
+		if answer, err := http.Get("http://" + r.Addr().String()); err == nil {
 			answer.Body.Close()
 		}
 	}
@@ -181,7 +185,7 @@ func TestServe_IdleConnectionsAreLimited(t *testing.T) {
 	r, logged := startOf(t, settingsOf(t, "FERMATA_LIMITS_IDLE_CONNS=2"))
 	var conns []net.Conn
 	for range 5 {
-		conn, err := net.Dial("tcp", r.mainAddr().String())
+		conn, err := net.Dial("tcp", r.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +197,7 @@ func TestServe_IdleConnectionsAreLimited(t *testing.T) {
 			t.Errorf("%q, %v", text, err)
 		}
 	}
-	answer, err := http.Get(r.url + "/healthz")
+	answer, err := http.Get(r.URL + "/healthz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +212,7 @@ func TestServe_InvalidCertificateFailsAtStart(t *testing.T) {
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := start(t.Context(), new(program), settingsOf(t, "FERMATA_LISTEN_TLS_CERT_FILE="+file, "FERMATA_LISTEN_TLS_KEY_FILE="+file), slog.New(slog.DiscardHandler))
+	_, err := serve.Start(t.Context(), &serve.Program{Program: new(cli.Program)}, settingsOf(t, "FERMATA_LISTEN_TLS_CERT_FILE="+file, "FERMATA_LISTEN_TLS_KEY_FILE="+file), slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "listen.tls") {
 		t.Errorf("%v", err)
 	}
@@ -228,10 +232,10 @@ func TestServe_DefaultMetricsPortInUseIsNotFatal(t *testing.T) {
 	}
 	unasked.Metrics.Addr = taken.Addr().String() // as if it were the default
 	r, logged := startOf(t, unasked)
-	if r.metricsURL != "" || !strings.Contains(logged.String(), "metrics.addr") {
-		t.Errorf("%q, %s", r.metricsURL, logged.String())
+	if r.MetricsURL != "" || !strings.Contains(logged.String(), "metrics.addr") {
+		t.Errorf("%q, %s", r.MetricsURL, logged.String())
 	}
-	_, err = start(t.Context(), new(program), settingsOf(t, "FERMATA_METRICS_ADDR="+taken.Addr().String()), slog.New(slog.DiscardHandler))
+	_, err = serve.Start(t.Context(), &serve.Program{Program: new(cli.Program)}, settingsOf(t, "FERMATA_METRICS_ADDR="+taken.Addr().String()), slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "metrics.addr") {
 		t.Errorf("%v", err)
 	}
@@ -268,16 +272,16 @@ func TestDemo_LinkSignsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, _ := startOf(t, settingsOf(t), graphs...)
-	ready, err := new(demoCommand).prepare(t.Context(), r)
+	ready, err := new(demo.Command).Prepare(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	ready.announce(&program{out: &out}, "data")
+	ready.Announce(&serve.Program{Program: &cli.Program{Out: &out}}, "data")
 	link := regexp.MustCompile(`http://\S+/s/\S+`).FindString(out.String())
 	browser := newBrowser(t)
 	getPage(t, browser, link)
-	if status, _, body := getPage(t, browser, r.url+"/api/v1/me"); status != http.StatusOK || !strings.Contains(body, `"account":"demo"`) {
+	if status, _, body := getPage(t, browser, r.URL+"/api/v1/me"); status != http.StatusOK || !strings.Contains(body, `"account":"demo"`) {
 		t.Errorf("%s leads to %d %s", link, status, body)
 	}
 }
@@ -296,7 +300,7 @@ func TestServe_PeopleSignInWithOIDC(t *testing.T) {
 	browser := newBrowser(t)
 	browser.Transport = &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if addr == "127.0.0.1:18471" { // the proxy in front of the server
-			addr = r.mainAddr().String()
+			addr = r.Addr().String()
 		}
 		return new(net.Dialer).DialContext(ctx, network, addr)
 	}}
@@ -320,19 +324,19 @@ func TestServe_OnPostgreSQL(t *testing.T) {
 	t.Setenv("FERMATA_STORE_MIGRATE", "false")
 	t.Setenv("FERMATA_LISTEN_ADDR", "127.0.0.1:0")
 	t.Setenv("FERMATA_METRICS_ADDR", "off")
-	if code, _, errOut := call(t, "key", "make", key); code != exitOK {
+	if code, _, errOut := call(t, "key", "make", key); code != cli.ExitOK {
 		t.Fatal(errOut)
 	}
-	if code, out, errOut := call(t, "migrate", "--dry-run"); code != exitFindings || !strings.Contains(out, "was at version 0") {
+	if code, out, errOut := call(t, "migrate", "--dry-run"); code != cli.ExitFindings || !strings.Contains(out, "was at version 0") {
 		t.Fatalf("%d %s %s", code, out, errOut)
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Minute) // if it serves, not forever
 	defer cancel()
 	var errs syncBuffer
-	if code := run(short, []string{"serve"}, io.Discard, &errs); code != exitError || !strings.Contains(errs.String(), "fermata migrate") {
+	if code := run(short, []string{"serve"}, io.Discard, &errs); code != cli.ExitError || !strings.Contains(errs.String(), "fermata migrate") {
 		t.Fatalf("it served without its schema: %d %s", code, errs.String())
 	}
-	if code, out, errOut := call(t, "migrate"); code != exitOK || !strings.Contains(out, "applied") {
+	if code, out, errOut := call(t, "migrate"); code != cli.ExitOK || !strings.Contains(out, "applied") {
 		t.Fatalf("%d %s %s", code, out, errOut)
 	}
 	c, err := config.Load(config.Source{Environ: os.Environ()})
@@ -341,10 +345,10 @@ func TestServe_OnPostgreSQL(t *testing.T) {
 	}
 	r, _ := startOf(t, c, signGraph(t))
 	startMemo(t, r.Executor, "acme")
-	if code, out, errOut := callWithGraphs(t, []inproc.Graph{signGraph(t)}, "check"); code != exitOK || !strings.Contains(out, "all 1 open runs") {
+	if code, out, errOut := callWithGraphs(t, []inproc.Graph{signGraph(t)}, "check"); code != cli.ExitOK || !strings.Contains(out, "all 1 open runs") {
 		t.Errorf("%d %s %s", code, out, errOut)
 	}
-	if code, out, errOut := call(t, "keys", "create", "acme", "bot", "agent"); code != exitOK || !strings.HasPrefix(out, "fermata_") {
+	if code, out, errOut := call(t, "keys", "create", "acme", "bot", "agent"); code != cli.ExitOK || !strings.HasPrefix(out, "fermata_") {
 		t.Errorf("%d %s %s", code, out, errOut)
 	}
 }
@@ -355,9 +359,9 @@ func TestProvider_OptionAddsAProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p program
+	p := serve.Program{Program: new(cli.Program)}
 	Provider(press)(&p)
-	providers, err := p.providers(new(config.Config))
+	providers, err := p.OpenProviders(new(config.Config))
 	if err != nil || !slices.Contains(providers, press) {
 		t.Errorf("%v %v", providers, err)
 	}
@@ -393,15 +397,15 @@ func renamedNode(t *testing.T) inproc.Graph {
 func TestCheck_BeforeADeploy(t *testing.T) {
 	url, e := openServer(t)
 	startMemo(t, e, "acme")
-	if code, out, errOut := callWithGraphs(t, []inproc.Graph{signGraph(t)}, "check", "--store", url); code != exitOK || !strings.Contains(out, "all 1 open runs") {
+	if code, out, errOut := callWithGraphs(t, []inproc.Graph{signGraph(t)}, "check", "--store", url); code != cli.ExitOK || !strings.Contains(out, "all 1 open runs") {
 		t.Errorf("the same program: %d %s %s", code, out, errOut)
 	}
 	code, out, errOut := callWithGraphs(t, []inproc.Graph{renamedNode(t)}, "check", "--store", url, "--json")
-	var row checkRow
-	if err := json.Unmarshal([]byte(out), &row); err != nil || code != exitFindings || row.StateKey != "memo-1" || row.Account != "acme" || !strings.Contains(row.Reason, "node:sign") {
+	var row operatorcmd.CheckRow
+	if err := json.Unmarshal([]byte(out), &row); err != nil || code != cli.ExitFindings || row.StateKey != "memo-1" || row.Account != "acme" || !strings.Contains(row.Reason, "node:sign") {
 		t.Errorf("a renamed node: %d %s %s", code, out, errOut)
 	}
-	if code, out, _ := call(t, "check", "--store", url); code != exitFindings || !strings.Contains(out, `no graph "inproc:memo"`) {
+	if code, out, _ := call(t, "check", "--store", url); code != cli.ExitFindings || !strings.Contains(out, `no graph "inproc:memo"`) {
 		t.Errorf("no graph: %d %s", code, out)
 	}
 	outcome, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "memo-1", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ann"`)})

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
@@ -27,12 +28,12 @@ func TestSlackDoctor_ReportsEachCheck(t *testing.T) {
 		code int
 		want string
 	}{
-		{"slack doctor -c fermata.yaml " + private, exitOK, "private, 1 members"},
-		{"slack doctor -c fermata.yaml " + public, exitFindings, "the channel is public"},
-		{"slack doctor -c fermata.yaml C404 --json", exitFindings, `"check":"channel C404","ok":false`},
-		{"slack doctor -c fermata.yaml --url http://127.0.0.1:1", exitFindings, "not reachable"},
-		{"slack doctor -c none.yaml", exitUsage, "channels.slack.account is not set"},
-		{"slack doctor -c bare.yaml", exitUsage, "signingSecretFile is missing"},
+		{"slack doctor -c fermata.yaml " + private, cli.ExitOK, "private, 1 members"},
+		{"slack doctor -c fermata.yaml " + public, cli.ExitFindings, "the channel is public"},
+		{"slack doctor -c fermata.yaml C404 --json", cli.ExitFindings, `"check":"channel C404","ok":false`},
+		{"slack doctor -c fermata.yaml --url http://127.0.0.1:1", cli.ExitFindings, "not reachable"},
+		{"slack doctor -c none.yaml", cli.ExitUsage, "channels.slack.account is not set"},
+		{"slack doctor -c bare.yaml", cli.ExitUsage, "signingSecretFile is missing"},
 	} {
 		code, out, errOut := call(t, strings.Fields(c.args)...)
 		if code != c.code || !strings.Contains(out+errOut, c.want) {

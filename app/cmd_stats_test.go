@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/analytics"
+	"github.com/fermata-go/fermata/internal/cli"
 )
 
 // statsServer is a server with a report, which records the query.
@@ -39,7 +40,7 @@ var someReport = analytics.Report{
 func TestStats_PrintsTables(t *testing.T) {
 	url, query := statsServer(t, someReport)
 	code, out, errOut := call(t, "stats", "--days", "14", "--zone", "Europe/Zurich", "--url", url, "--token", "x")
-	if code != exitOK || *query != "/api/v1/analytics?days=14&zone=Europe%2FZurich" {
+	if code != cli.ExitOK || *query != "/api/v1/analytics?days=14&zone=Europe%2FZurich" {
 		t.Fatal(code, errOut, *query)
 	}
 	for _, want := range []string{
@@ -57,11 +58,11 @@ func TestStats_PrintsTables(t *testing.T) {
 
 func TestStats_EmptyReport(t *testing.T) {
 	url, _ := statsServer(t, analytics.Report{})
-	if code, out, _ := call(t, "stats", "--url", url, "--token", "x"); code != exitOK || strings.Count(out, "\n") != 1 || !strings.HasPrefix(out, "0 requests") {
+	if code, out, _ := call(t, "stats", "--url", url, "--token", "x"); code != cli.ExitOK || strings.Count(out, "\n") != 1 || !strings.HasPrefix(out, "0 requests") {
 		t.Errorf("%d %s", code, out)
 	}
 	for _, wrong := range [][]string{{"--days", "0"}, {"--days", "many"}, {"--zone", "Nowhere"}} {
-		if code, out, _ := call(t, append([]string{"stats", "--url", url, "--token", "x"}, wrong...)...); code != exitUsage {
+		if code, out, _ := call(t, append([]string{"stats", "--url", url, "--token", "x"}, wrong...)...); code != cli.ExitUsage {
 			t.Errorf("%q: %d %s", wrong, code, out)
 		}
 	}
@@ -73,24 +74,13 @@ func TestStats_NamesAreForAdminsOnly(t *testing.T) {
 	id := o.refundFor("1")
 	o.as("bob", "approve", id)
 	o.as("eve", "approve", id)
-	if code, out, errOut := o.as("aud", "stats"); code != exitOK || !shows(out, "bob … 1") || !shows(out, "eve … 1") {
+	if code, out, errOut := o.as("aud", "stats"); code != cli.ExitOK || !shows(out, "bob … 1") || !shows(out, "eve … 1") {
 		t.Errorf("%d %s%s", code, out, errOut)
 	}
-	if code, out, _ := o.as("bob", "stats"); code != exitOK || !shows(out, "bob … 1") || shows(out, "eve … 1") || !strings.Contains(out, "not listed: 1") {
+	if code, out, _ := o.as("bob", "stats"); code != cli.ExitOK || !shows(out, "bob … 1") || shows(out, "eve … 1") || !strings.Contains(out, "not listed: 1") {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, _, _ := o.as("bot", "stats"); code != exitRejected {
+	if code, _, _ := o.as("bot", "stats"); code != cli.ExitRejected {
 		t.Errorf("an agent: %d", code)
-	}
-}
-
-func TestFormatSeconds_IsReadable(t *testing.T) {
-	for seconds, want := range map[float64]string{0: "0s", 0.34: "300ms", 5.06: "5.1s", 42: "42s", 75: "1m15s", 605: "10m", 7260: "2h1m", 45000: "13h", 360000: "100h"} {
-		if got := formatSeconds(seconds, 1); got != want {
-			t.Errorf("%v is %s, and not %s", seconds, got, want)
-		}
-	}
-	if got := formatSeconds(0, 0); got != "-" {
-		t.Errorf("the duration of no sample is %s", got)
 	}
 }

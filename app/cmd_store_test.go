@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
@@ -107,7 +108,7 @@ func TestKeyRotate_WhileAServerRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url)
-	if code != exitOK || !strings.Contains(out, "rotated") {
+	if code != cli.ExitOK || !strings.Contains(out, "rotated") {
 		t.Fatalf("%d %s %s", code, out, errOut)
 	}
 	// a job log used to get all progress in one line
@@ -163,7 +164,7 @@ func TestKeyRotate_WaitsForPausedProcess(t *testing.T) {
 		startMemo(t, openServerWith(t, path, seals), "acme")
 	}}
 	var out bytes.Buffer
-	if code := run(t.Context(), []string{"key", "rotate", "--settle", "0s", "--store", url}, &out, stoodStill); code != exitOK || stoodStill.then != nil {
+	if code := run(t.Context(), []string{"key", "rotate", "--settle", "0s", "--store", url}, &out, stoodStill); code != cli.ExitOK || stoodStill.then != nil {
 		t.Fatalf("%d %s", code, out.String())
 	}
 	outcome, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "memo-1", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ann"`)})
@@ -175,12 +176,12 @@ func TestKeyRotate_WaitsForPausedProcess(t *testing.T) {
 func TestKeyRotate_ConcurrentRotationIsRejected(t *testing.T) {
 	url, _ := openServer(t)
 	again := &triggerWriter{"round 1", func() {
-		if code, _, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url); code == exitOK || !strings.Contains(errOut, "another key rotation is in progress") {
+		if code, _, errOut := call(t, "key", "rotate", "--settle", "0s", "--store", url); code == cli.ExitOK || !strings.Contains(errOut, "another key rotation is in progress") {
 			t.Errorf("the second one: %d %s", code, errOut)
 		}
 	}}
 	var out bytes.Buffer
-	if code := run(t.Context(), []string{"key", "rotate", "--settle", "0s", "--store", url}, &out, again); code != exitOK || again.then != nil {
+	if code := run(t.Context(), []string{"key", "rotate", "--settle", "0s", "--store", url}, &out, again); code != cli.ExitOK || again.then != nil {
 		t.Fatalf("%d %s", code, out.String())
 	}
 }
@@ -190,26 +191,26 @@ func TestStore_SizeVacuumExportErase(t *testing.T) {
 	startMemo(t, e, "acme")
 	startMemo(t, e, "other")
 	code, out, errOut := call(t, "store", "size", "--store", url)
-	if code != exitOK || !strings.Contains(out, "runs") || !strings.Contains(out, "2 rows") {
+	if code != cli.ExitOK || !strings.Contains(out, "runs") || !strings.Contains(out, "2 rows") {
 		t.Errorf("size: %d %s %s", code, out, errOut)
 	}
 	code, out, errOut = call(t, "store", "export", "acme", "--store", url)
-	if code != exitOK || strings.Count(out, "\n") != 1 || !strings.Contains(out, `"by "`) {
+	if code != cli.ExitOK || strings.Count(out, "\n") != 1 || !strings.Contains(out, `"by "`) {
 		t.Errorf("export: %d %s %s", code, out, errOut)
 	}
-	if code, out, _ = call(t, "store", "erase", "acme", "--store", url); code != exitOK || !strings.Contains(out, "--yes") {
+	if code, out, _ = call(t, "store", "erase", "acme", "--store", url); code != cli.ExitOK || !strings.Contains(out, "--yes") {
 		t.Errorf("erase without yes: %d %s", code, out)
 	}
-	if code, out, errOut = call(t, "store", "erase", "acme", "--yes", "--store", url); code != exitOK || !strings.Contains(out, "1 runs") {
+	if code, out, errOut = call(t, "store", "erase", "acme", "--yes", "--store", url); code != cli.ExitOK || !strings.Contains(out, "1 runs") {
 		t.Errorf("erase: %d %s %s", code, out, errOut)
 	}
-	if code, out, _ = call(t, "store", "export", "acme", "--store", url); code != exitOK || out != "" {
+	if code, out, _ = call(t, "store", "export", "acme", "--store", url); code != cli.ExitOK || out != "" {
 		t.Errorf("after it: %d %s", code, out)
 	}
-	if code, out, _ = call(t, "store", "export", "other", "--store", url); code != exitOK || strings.Count(out, "\n") != 1 {
+	if code, out, _ = call(t, "store", "export", "other", "--store", url); code != cli.ExitOK || strings.Count(out, "\n") != 1 {
 		t.Errorf("the other one: %d %s", code, out)
 	}
-	if code, out, errOut = call(t, "store", "vacuum", "--store", url); code != exitOK {
+	if code, out, errOut = call(t, "store", "vacuum", "--store", url); code != cli.ExitOK {
 		t.Errorf("vacuum: %d %s %s", code, out, errOut)
 	}
 }
@@ -225,18 +226,18 @@ func TestStore_ExportIsAtomic(t *testing.T) {
 		text, _ := os.ReadFile(filepath.Join(dir, name))
 		return code, errOut, string(text)
 	}
-	if code, errOut, file := export("whole"); code != exitOK || errOut != "1 runs\n" || !strings.Contains(file, `"by "`) {
+	if code, errOut, file := export("whole"); code != cli.ExitOK || errOut != "1 runs\n" || !strings.Contains(file, `"by "`) {
 		t.Errorf("%d %s %s", code, errOut, file)
 	}
 	execSQL(t, url, `DROP TRIGGER runs_input_once; UPDATE runs SET input = x'00'`)
-	if code, errOut, file := export("unreadable"); code == exitOK || !strings.Contains(errOut, "unreadable") || !strings.Contains(file, `"Unreadable"`) {
+	if code, errOut, file := export("unreadable"); code == cli.ExitOK || !strings.Contains(errOut, "unreadable") || !strings.Contains(file, `"Unreadable"`) {
 		t.Errorf("%d %s %s", code, errOut, file)
 	}
-	if code, out, errOut := call(t, "store", "export", "acme", "--store", url); code == exitOK || !strings.Contains(errOut, "unreadable") || !strings.Contains(out, `"Unreadable"`) {
+	if code, out, errOut := call(t, "store", "export", "acme", "--store", url); code == cli.ExitOK || !strings.Contains(errOut, "unreadable") || !strings.Contains(out, `"Unreadable"`) {
 		t.Errorf("%d %s %s", code, errOut, out)
 	}
 	execSQL(t, url, `DROP TABLE events`)
-	if code, errOut, _ := export("part"); code == exitOK || strings.Contains(errOut, "runs\n") {
+	if code, errOut, _ := export("part"); code == cli.ExitOK || strings.Contains(errOut, "runs\n") {
 		t.Errorf("%d %s", code, errOut)
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 {
@@ -269,16 +270,16 @@ func TestStore_ErrorsExplain(t *testing.T) {
 		code int
 		want string
 	}{
-		"no such store":     {[]string{"store", "size", "--store", "sqlite:" + path + "x"}, exitNotFound, "no such store"},
-		"what is it":        {[]string{"store", "size", "--store", "mysql://root:secret@x"}, exitUsage, "neither"},
-		"unknown command":   {[]string{"stroe"}, exitUsage, "unexpected argument stroe"},
-		"not parked":        {[]string{"store", "retry", "acme", "x", "--store", url}, exitNotFound, "unknown state key"},
-		"no key file":       {[]string{"store", "export", "acme", "--store", url, "--key-file", path + ".gone"}, exitUsage, "restore it. For a new store: fermata key make "},
-		"negative duration": {[]string{"key", "rotate", "--settle=-1s", "--store", url}, exitUsage, "must not be negative"},
-		"no shared key":     {[]string{"key", "rotate", "--store", "postgres://localhost/x"}, exitUsage, "key.file) is missing"},
-		"output is there":   {[]string{"store", "export", "acme", "--store", url, "-o", path}, exitUsage, "already exists"},
-		"key is a link":     {[]string{"key", "make", link}, exitUsage, "already exists"},
-		"account required":  {[]string{"store", "erase", "--store", url}, exitUsage, "account"},
+		"no such store":     {[]string{"store", "size", "--store", "sqlite:" + path + "x"}, cli.ExitNotFound, "no such store"},
+		"what is it":        {[]string{"store", "size", "--store", "mysql://root:secret@x"}, cli.ExitUsage, "neither"},
+		"unknown command":   {[]string{"stroe"}, cli.ExitUsage, "unexpected argument stroe"},
+		"not parked":        {[]string{"store", "retry", "acme", "x", "--store", url}, cli.ExitNotFound, "unknown state key"},
+		"no key file":       {[]string{"store", "export", "acme", "--store", url, "--key-file", path + ".gone"}, cli.ExitUsage, "restore it. For a new store: fermata key make "},
+		"negative duration": {[]string{"key", "rotate", "--settle=-1s", "--store", url}, cli.ExitUsage, "must not be negative"},
+		"no shared key":     {[]string{"key", "rotate", "--store", "postgres://localhost/x"}, cli.ExitUsage, "key.file) is missing"},
+		"output is there":   {[]string{"store", "export", "acme", "--store", url, "-o", path}, cli.ExitUsage, "already exists"},
+		"key is a link":     {[]string{"key", "make", link}, cli.ExitUsage, "already exists"},
+		"account required":  {[]string{"store", "erase", "--store", url}, cli.ExitUsage, "account"},
 	} {
 		code, _, errOut := call(t, c.args...)
 		if code != c.code || !strings.Contains(errOut, c.want) || strings.Contains(errOut, "secret") {
@@ -289,7 +290,7 @@ func TestStore_ErrorsExplain(t *testing.T) {
 	if err := seal.CreateKeyFile(other); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errOut := call(t, "store", "export", "acme", "--store", url, "--key-file", other); code != exitRejected || !strings.Contains(errOut, "the key does not belong to this store") {
+	if code, _, errOut := call(t, "store", "export", "acme", "--store", url, "--key-file", other); code != cli.ExitRejected || !strings.Contains(errOut, "the key does not belong to this store") {
 		t.Errorf("another key: %d %s", code, errOut)
 	}
 }

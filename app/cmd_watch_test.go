@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/fermata-go/fermata/internal/cli"
 )
 
 // Steps and tokens have no time and no request: watch used to print "00:00:00 step" for each,
@@ -27,7 +29,7 @@ func TestWatch_PrintsSteps(t *testing.T) {
 	defer s.Close()
 	watch := func(args ...string) string {
 		var out, errOut bytes.Buffer
-		if code := run(t.Context(), append([]string{"watch", "refund-1", "--url", s.URL, "--token", "fermata_key"}, args...), &out, &errOut); code != exitOK {
+		if code := run(t.Context(), append([]string{"watch", "refund-1", "--url", s.URL, "--token", "fermata_key"}, args...), &out, &errOut); code != cli.ExitOK {
 			t.Fatalf("it ended with %d: %s", code, errOut.String())
 		}
 		return out.String()

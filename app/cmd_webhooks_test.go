@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/cli"
 )
 
 // An admin subscribes a URL, tests it, rotates its secret and removes it.
@@ -24,26 +25,26 @@ func TestWebhooks_Commands(t *testing.T) {
 		}
 		return out
 	}
-	run(exitOK, "no webhooks", "list")
+	run(cli.ExitOK, "no webhooks", "list")
 	var made api.WebhookSecret
-	if out := run(exitOK, "whsec_", "add", receiver.URL, "--type", "request.*", "--type", "run.failed", "--graph", "inproc:refund", "--json"); json.Unmarshal([]byte(out), &made) != nil {
+	if out := run(cli.ExitOK, "whsec_", "add", receiver.URL, "--type", "request.*", "--type", "run.failed", "--graph", "inproc:refund", "--json"); json.Unmarshal([]byte(out), &made) != nil {
 		t.Fatal(out)
 	}
 	id := made.Webhook.ID
-	if out := run(exitOK, "request.*, run.failed; graph inproc:refund", "list"); strings.Contains(out, "whsec_") || !strings.Contains(out, "no event sent yet") {
+	if out := run(cli.ExitOK, "request.*, run.failed; graph inproc:refund", "list"); strings.Contains(out, "whsec_") || !strings.Contains(out, "no event sent yet") {
 		t.Error(out)
 	}
-	run(exitOK, "accepted the test event", "test", id)
+	run(cli.ExitOK, "accepted the test event", "test", id)
 	status = http.StatusForbidden
-	run(exitError, "http_403", "test", id)
-	if out := run(exitOK, "not shown again", "rotate", id); strings.Contains(out, made.Secret) {
+	run(cli.ExitError, "http_403", "test", id)
+	if out := run(cli.ExitOK, "not shown again", "rotate", id); strings.Contains(out, made.Secret) {
 		t.Error("the secret is the same")
 	}
-	run(exitUsage, "unknown event type", "add", receiver.URL, "--type", "request.eaten")
-	run(exitUsage, "not allowed", "add", "http://10.0.0.1/")
-	run(exitOK, "removed", "remove", id)
-	run(exitNotFound, "not_found", "test", id)
-	if code, out, errOut := o.as("bob", "webhooks", "list"); code == exitOK {
+	run(cli.ExitUsage, "unknown event type", "add", receiver.URL, "--type", "request.eaten")
+	run(cli.ExitUsage, "not allowed", "add", "http://10.0.0.1/")
+	run(cli.ExitOK, "removed", "remove", id)
+	run(cli.ExitNotFound, "not_found", "test", id)
+	if code, out, errOut := o.as("bob", "webhooks", "list"); code == cli.ExitOK {
 		t.Errorf("an approver lists webhooks: %s%s", out, errOut)
 	}
 }

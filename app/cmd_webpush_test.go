@@ -11,15 +11,18 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel/webpush"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/cli/operatorcmd"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/pushfake"
+	"github.com/fermata-go/fermata/internal/serve"
 	"github.com/fermata-go/fermata/internal/server/authn"
 )
 
 func TestChannelsWebPushKey_CreatesAKeyForTheConfiguration(t *testing.T) {
 	writeFiles(t, map[string]string{"fermata.yaml": "channels: {webpush: {keyFile: push.key, subject: 'mailto:ops@example.com'}}\n"})
 	code, out, errOut := call(t, "channels", "webpush-key", "push.key")
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatalf("%d %s", code, errOut)
 	}
 	text, err := os.ReadFile("push.key")
@@ -33,15 +36,15 @@ func TestChannelsWebPushKey_CreatesAKeyForTheConfiguration(t *testing.T) {
 	if info, err := os.Stat("push.key"); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if code, _, errOut := call(t, "channels", "webpush-key", "push.key"); code != exitUsage || !strings.Contains(errOut, "already exists") {
+	if code, _, errOut := call(t, "channels", "webpush-key", "push.key"); code != cli.ExitUsage || !strings.Contains(errOut, "already exists") {
 		t.Errorf("%d %s", code, errOut)
 	}
-	if code, _, errOut := call(t, "config", "check", "fermata.yaml"); code != exitOK {
+	if code, _, errOut := call(t, "config", "check", "fermata.yaml"); code != cli.ExitOK {
 		t.Errorf("%d %s", code, errOut)
 	}
 	c := settingsOf(t, "FERMATA_CHANNELS_WEBPUSH_KEY_FILE=push.key", "FERMATA_CHANNELS_WEBPUSH_SUBJECT=https://example.com")
-	all, err := new(program).openChannels(c, nil)
-	if err != nil || webPushOf(all) == nil || webPushOf(all).PublicKey() != key.Public() {
+	all, err := (&serve.Program{Program: new(cli.Program)}).OpenChannels(c, nil)
+	if err != nil || serve.WebPushOf(all) == nil || serve.WebPushOf(all).PublicKey() != key.Public() {
 		t.Errorf("%v, %v", all, err)
 	}
 }
@@ -49,18 +52,18 @@ func TestChannelsWebPushKey_CreatesAKeyForTheConfiguration(t *testing.T) {
 // A browser that a person has subscribed is notified of a new request by the default route.
 func TestServe_WebPushOfTheConfiguration(t *testing.T) {
 	writeFiles(t, nil)
-	if code, _, errOut := call(t, "channels", "webpush-key", "push.key"); code != exitOK {
+	if code, _, errOut := call(t, "channels", "webpush-key", "push.key"); code != cli.ExitOK {
 		t.Fatal(errOut)
 	}
 	r, _ := startOf(t, settingsOf(t, "FERMATA_CHANNELS_WEBPUSH_KEY_FILE=push.key", "FERMATA_LISTEN_PUBLIC_URL=https://fermata.example.com", "FERMATA_CHANNELS_WEBPUSH_ALLOW=127.0.0.1"))
 	key, kept, err := authn.NewKey("acme", "ann", authn.RoleApprover, time.Time{})
 	if err == nil {
-		err = addKey(t.Context(), r.store, kept)
+		err = operatorcmd.AddKey(t.Context(), r.Store, kept)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	ann, err := client.New(r.url, key)
+	ann, err := client.New(r.URL, key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,34 +3,10 @@ package app
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/cli"
 )
-
-func TestApprove_ConditionFlags(t *testing.T) {
-	now := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
-	for _, tt := range []struct {
-		flags conditionFlags
-		want  fermata.Conditions
-		err   string
-	}{
-		{conditionFlags{Until: "2h"}, fermata.Conditions{Until: now.Add(2 * time.Hour)}, ""},
-		{conditionFlags{Until: "2026-11-19T00:00:00Z"}, fermata.Conditions{Until: now.Add(12 * time.Hour)}, ""},
-		{conditionFlags{Until: "soon"}, fermata.Conditions{}, "neither a time"},
-		{conditionFlags{OnlyIf: `args.region == "eu"`, UpTo: []string{"amount=100", "order.unit-price=2.5"}},
-			fermata.Conditions{OnlyIf: `((args.region == "eu") && (args.amount <= 100)) && (args.order["unit-price"] <= 2.5)`}, ""},
-		{conditionFlags{UpTo: []string{"amount=100"}}, fermata.Conditions{OnlyIf: "args.amount <= 100"}, ""},
-		{conditionFlags{UpTo: []string{"amount"}}, fermata.Conditions{}, "the name of an argument, = and a number"},
-		{conditionFlags{UpTo: []string{"amount=null"}}, fermata.Conditions{}, "the name of an argument, = and a number"},
-		{conditionFlags{UpTo: []string{`amount="1"`}}, fermata.Conditions{}, "the name of an argument, = and a number"},
-	} {
-		got, err := tt.flags.conditions(now)
-		if tt.err == "" && (err != nil || got != tt.want) || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
-			t.Errorf("%+v: %+v, %v", tt.flags, got, err)
-		}
-	}
-}
 
 func TestApprove_WithConditions(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -40,19 +16,19 @@ func TestApprove_WithConditions(t *testing.T) {
 		t.Fatal("people are not asked")
 	}
 	id := asked.Interrupts[0].ID
-	if code, _, errOut := e.as("bob", "approve", id, "--up-to", "table=100"); code != exitConflict || !strings.Contains(errOut, "onlyIf") {
+	if code, _, errOut := e.as("bob", "approve", id, "--up-to", "table=100"); code != cli.ExitConflict || !strings.Contains(errOut, "onlyIf") {
 		t.Errorf("%d %s", code, errOut)
 	}
-	if code, out, errOut := e.as("bob", "approve", id, "--until", "2h", "--only-if", `args.table == "users"`); code != exitOK || !strings.Contains(out, "completed") {
+	if code, out, errOut := e.as("bob", "approve", id, "--until", "2h", "--only-if", `args.table == "users"`); code != cli.ExitOK || !strings.Contains(out, "completed") {
 		t.Fatalf("%d %s %s", code, out, errOut)
 	}
-	if code, out, errOut := e.as("bob", "show", id); code != exitOK || !strings.Contains(out, `only if args.table == "users"`) {
+	if code, out, errOut := e.as("bob", "show", id); code != cli.ExitOK || !strings.Contains(out, `only if args.table == "users"`) {
 		t.Errorf("%d %s %s", code, out, errOut)
 	}
 	hold := ways[0].ask(t, e.client("bot"), "ask").(fermata.NeedsInput).Interrupts[0].ID
 	gate := ways[1].ask(t, e.client("bot"), "ask").(fermata.NeedsInput).Interrupts[0].ID
 	for _, id := range []string{hold, gate} {
-		if code, _, errOut := e.as("bob", "approve", id, "--until", "2h"); code != exitUsage {
+		if code, _, errOut := e.as("bob", "approve", id, "--until", "2h"); code != cli.ExitUsage {
 			t.Errorf("%d %s", code, errOut)
 		}
 	}

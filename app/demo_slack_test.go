@@ -14,6 +14,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/demo"
 )
 
 // fakeClient uses the pages of the fake Slack workspace as a browser does.
@@ -75,13 +77,13 @@ func TestDemo_SlackRoundTrip(t *testing.T) {
 		done <- run(ctx, []string{"demo", "--slack", "--data", t.TempDir(), "--addr", "127.0.0.1:0", "--every", "0s", "--json"}, w, &errs)
 		w.Close()
 	}()
-	var ready demoReady
+	var ready demo.Ready
 	if err := json.NewDecoder(r).Decode(&ready); err != nil || ready.Slack == "" {
 		t.Fatalf("%+v, %v, %s", ready, err, errs.String())
 	}
 	defer func() {
 		stop()
-		if code := <-done; code != exitOK {
+		if code := <-done; code != cli.ExitOK {
 			t.Errorf("the demo ended with %d: %s", code, errs.String())
 		}
 	}()
@@ -126,7 +128,7 @@ func TestDemo_SlackRoundTrip(t *testing.T) {
 	f.post("dana", "/client/click", "ts", ts, "action", "approve")
 	eventually(t, "dana has approved", func() bool {
 		d := request("refund-1047").Decision
-		return d != nil && d.Verdict == "approve" && d.By == demoPerson && strings.Contains(d.Via, "linked")
+		return d != nil && d.Verdict == "approve" && d.By == demo.Person && strings.Contains(d.Via, "linked")
 	})
 	eventually(t, "the message says so", func() bool { return strings.Contains(f.get("eve"), "approved by dana") })
 
@@ -141,7 +143,7 @@ func TestDemo_SlackRoundTrip(t *testing.T) {
 	f.post("dana", "/client/submit", field[1], "a duplicate")
 	eventually(t, "dana has denied", func() bool {
 		d := request("refund-1052").Decision
-		return d != nil && d.Verdict == "reject" && d.By == demoPerson && strings.Contains(string(d.Answer), "duplicate")
+		return d != nil && d.Verdict == "reject" && d.By == demo.Person && strings.Contains(string(d.Answer), "duplicate")
 	})
 }
 
@@ -158,7 +160,7 @@ func TestDemo_SlackPostsOpenRequestsAgain(t *testing.T) {
 			done <- run(ctx, []string{"demo", "--slack", "--data", data, "--addr", "127.0.0.1:0", "--every", "0s", "--json"}, w, &errs)
 			w.Close()
 		}()
-		var ready demoReady
+		var ready demo.Ready
 		if err := json.NewDecoder(r).Decode(&ready); err != nil || ready.Slack == "" {
 			t.Fatalf("%+v, %v, %s", ready, err, errs.String())
 		}
@@ -169,7 +171,7 @@ func TestDemo_SlackPostsOpenRequestsAgain(t *testing.T) {
 		f := &fakeClient{T: t, base: "http://" + at.Host, channel: at.Query().Get("channel"), people: map[string]string{"dana": at.Query().Get("as")}}
 		f.message("dana", want, "approve")
 		stop()
-		if code := <-done; code != exitOK {
+		if code := <-done; code != cli.ExitOK {
 			t.Errorf("the demo ended with %d: %s", code, errs.String())
 		}
 	}
@@ -179,14 +181,14 @@ func TestDemo_SlackPostsOpenRequestsAgain(t *testing.T) {
 
 func TestDemoPublicURL(t *testing.T) {
 	for addr, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", ":8080": "http://localhost:8080", "0.0.0.0:81": "http://localhost:81", "[::1]:82": "http://[::1]:82"} {
-		if public, listen, err := demoPublicURL(addr); err != nil || public != want || listen != addr {
+		if public, listen, err := demo.PublicURL(addr); err != nil || public != want || listen != addr {
 			t.Errorf("%s: %s, %s, %v", addr, public, listen, err)
 		}
 	}
-	if public, listen, err := demoPublicURL("127.0.0.1:0"); err != nil || public != "http://"+listen || strings.HasSuffix(listen, ":0") {
+	if public, listen, err := demo.PublicURL("127.0.0.1:0"); err != nil || public != "http://"+listen || strings.HasSuffix(listen, ":0") {
 		t.Errorf("%s, %s, %v", public, listen, err)
 	}
-	if _, _, err := demoPublicURL("x"); err == nil {
+	if _, _, err := demo.PublicURL("x"); err == nil {
 		t.Error("x is accepted")
 	}
 }

@@ -15,10 +15,12 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/demo"
 )
 
-// demo runs the demo until the test ends, and returns a function that calls the program.
-func demo(t *testing.T, dir string, options ...Option) (call func(args ...string) (int, string, string)) {
+// startDemo runs the demo until the test ends, and returns a function that calls the program.
+func startDemo(t *testing.T, dir string, options ...Option) (call func(args ...string) (int, string, string)) {
 	t.Helper()
 	url, token := demoServer(t, dir, options...)
 	return func(args ...string) (int, string, string) {
@@ -41,12 +43,12 @@ func demoServer(t *testing.T, dir string, options ...Option) (url, token string)
 		w.Close()
 	}()
 	var ready struct{ URL, Token, Account string }
-	if err := json.NewDecoder(r).Decode(&ready); err != nil || ready.Account != demoAccount {
+	if err := json.NewDecoder(r).Decode(&ready); err != nil || ready.Account != demo.Account {
 		t.Fatalf("%+v, %v, %s", ready, err, errs.String())
 	}
 	t.Cleanup(func() {
 		stop()
-		if code := <-done; code != exitOK {
+		if code := <-done; code != cli.ExitOK {
 			t.Errorf("the demo ended with %d: %s", code, errs.String())
 		}
 	})
@@ -57,7 +59,7 @@ func inboxOf(t *testing.T, call func(...string) (int, string, string)) map[strin
 	t.Helper()
 	code, out, errOut := call("inbox", "--json")
 	var list []api.Request
-	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitOK {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != cli.ExitOK {
 		t.Fatal(code, out, errOut, err)
 	}
 	byKey := make(map[string]api.Request)
@@ -72,39 +74,39 @@ func inboxOf(t *testing.T, call func(...string) (int, string, string)) map[strin
 // A new user, from the first command to the last.
 func TestDemo_DecideRequests(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	call := demo(t, dir)
+	call := startDemo(t, dir)
 	open := inboxOf(t, call)
 	if len(open) < 12 {
 		t.Fatalf("%d are open", len(open))
 	}
-	if code, out, _ := call("show", open["drop-users"].ID); code != exitOK || !strings.Contains(out, "48213") || !strings.Contains(out, "cannot be brought back") {
+	if code, out, _ := call("show", open["drop-users"].ID); code != cli.ExitOK || !strings.Contains(out, "48213") || !strings.Contains(out, "cannot be brought back") {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, out, errOut := call("approve", open["drop-users"].ID, "--reason", "it is a demo"); code != exitOK || !strings.Contains(out, "the table users is gone") {
+	if code, out, errOut := call("approve", open["drop-users"].ID, "--reason", "it is a demo"); code != cli.ExitOK || !strings.Contains(out, "the table users is gone") {
 		t.Errorf("%d %s %s", code, out, errOut)
 	}
-	if code, _, errOut := call("reject", open["drop-users"].ID); code != exitConflict || !strings.Contains(errOut, "already_decided") || !strings.Contains(errOut, "by dana") {
+	if code, _, errOut := call("reject", open["drop-users"].ID); code != cli.ExitConflict || !strings.Contains(errOut, "already_decided") || !strings.Contains(errOut, "by dana") {
 		t.Errorf("%d %s", code, errOut)
 	}
-	if code, out, errOut := call("answer", open["article-tea"].ID, `{"action":"revise","feedback":"sugar"}`); code != exitOK || !strings.Contains(out, "Now with sugar") {
+	if code, out, errOut := call("answer", open["article-tea"].ID, `{"action":"revise","feedback":"sugar"}`); code != cli.ExitOK || !strings.Contains(out, "Now with sugar") {
 		t.Errorf("%d %s %s", code, out, errOut)
 	}
-	if code, _, errOut := call("answer", open["article-coffee"].ID, `{"action":"maybe"}`); code != exitUsage || !strings.Contains(errOut, "bad_answer") {
+	if code, _, errOut := call("answer", open["article-coffee"].ID, `{"action":"maybe"}`); code != cli.ExitUsage || !strings.Contains(errOut, "bad_answer") {
 		t.Errorf("%d %s", code, errOut)
 	}
-	if code, out, _ := call("reject", open["article-coffee"].ID, "--reason", "too bitter"); code != exitOK || !strings.Contains(out, "completed") {
+	if code, out, _ := call("reject", open["article-coffee"].ID, "--reason", "too bitter"); code != cli.ExitOK || !strings.Contains(out, "completed") {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, out, _ := call("run", "inproc:content-review", `{"topic":"milk"}`, "--key", "milk"); code != exitOK || !strings.Contains(out, "waiting") {
+	if code, out, _ := call("run", "inproc:content-review", `{"topic":"milk"}`, "--key", "milk"); code != cli.ExitOK || !strings.Contains(out, "waiting") {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, _, errOut := call("cancel", "milk"); code != exitOK {
+	if code, _, errOut := call("cancel", "milk"); code != cli.ExitOK {
 		t.Errorf("%d %s", code, errOut)
 	}
-	if code, out, _ := call("watch", "milk"); code != exitRunFailed || !strings.Contains(out, "cancelled") {
+	if code, out, _ := call("watch", "milk"); code != cli.ExitRunFailed || !strings.Contains(out, "cancelled") {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, out, _ := call("runs", "--status", "completed"); code != exitOK || strings.Count(out, "\n") != 6 {
+	if code, out, _ := call("runs", "--status", "completed"); code != cli.ExitOK || strings.Count(out, "\n") != 6 {
 		t.Errorf("%d %s", code, out)
 	}
 }
@@ -112,16 +114,16 @@ func TestDemo_DecideRequests(t *testing.T) {
 // One of the samples is parked, and continues after a retry.
 func TestDemo_HasAParkedRun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	remote := demo(t, dir)
+	remote := startDemo(t, dir)
 	for _, out, _ := remote("runs", "--status", "parked"); !strings.Contains(out, "poster-sale"); _, out, _ = remote("runs", "--status", "parked") {
-		if err := sleep(t.Context(), 10*time.Millisecond); err != nil {
+		if err := cli.Sleep(t.Context(), 10*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if code, _, errOut := call(t, "store", "retry", demoAccount, "poster-sale", "--store", "sqlite:"+filepath.Join(dir, "fermata.db")); code != exitOK {
+	if code, _, errOut := call(t, "store", "retry", demo.Account, "poster-sale", "--store", "sqlite:"+filepath.Join(dir, "fermata.db")); code != cli.ExitOK {
 		t.Fatal(code, errOut)
 	}
-	if code, out, errOut := remote("watch", "poster-sale", "--timeout", "1m"); code != exitOK || !strings.Contains(out, "printed: Everything must go") {
+	if code, out, errOut := remote("watch", "poster-sale", "--timeout", "1m"); code != cli.ExitOK || !strings.Contains(out, "printed: Everything must go") {
 		t.Errorf("%d %s %s", code, out, errOut)
 	}
 }
@@ -132,14 +134,14 @@ func TestDemo_RestartKeepsRuns(t *testing.T) {
 	var before func(...string) (int, string, string)
 	var id string
 	t.Run("first", func(t *testing.T) {
-		before = demo(t, dir)
+		before = startDemo(t, dir)
 		id = inboxOf(t, before)["article-tea"].ID
 	})
-	after := demo(t, dir)
+	after := startDemo(t, dir)
 	if got := inboxOf(t, after); len(got) < 12 || got["article-tea"].ID != id {
 		t.Errorf("%d are open", len(got))
 	}
-	if code, out, errOut := after("approve", id); code != exitOK || !strings.Contains(out, "Five things about tea") {
+	if code, out, errOut := after("approve", id); code != cli.ExitOK || !strings.Contains(out, "Five things about tea") {
 		t.Errorf("%d %s %s", code, out, errOut)
 	}
 }
@@ -149,7 +151,7 @@ func TestEscapeControls_ShowsControlCharacters(t *testing.T) {
 		"plain ä 世": "plain ä 世", "\x1b[2J": `\u001b[2J`, "a\u202eb": `a\u202eb`, "a\u200bb": `a\u200bb`, "\u009b1m": `\u009b1m`, "a\nb\tc": "a\nb\tc",
 		"a\u061cb\u00ad\u2061\u3164": `a\u061cb\u00ad\u2061\u3164`, "ok\U000e0041": `ok\u{e0041}`, "\u2028\ufffd\xff": `\u2028\ufffd\xff`,
 	} {
-		if got := escapeControls(text); got != want {
+		if got := cli.EscapeControls(text); got != want {
 			t.Errorf("%q is shown as %q", text, got)
 		}
 	}
@@ -169,7 +171,7 @@ func TestServe_ExternalAgentRequest(t *testing.T) {
 	url := errs.wait(t, "url=")
 	t.Cleanup(func() {
 		stop()
-		if code := <-done; code != exitOK {
+		if code := <-done; code != cli.ExitOK {
 			t.Errorf("it ended with %d: %s", code, errs.String())
 		}
 	})
@@ -224,13 +226,13 @@ func (b *syncBuffer) wait(t *testing.T, mark string) string {
 
 // Long names of one agent must not widen all lines of the list.
 func TestInbox_LongNamesAreTruncated(t *testing.T) {
-	call := demo(t, t.TempDir())
+	call := startDemo(t, t.TempDir())
 	long := strings.Repeat("k", 300)
-	if code, out, errOut := call("run", "inproc:content-review", `{"topic":"salt"}`, "--key", long); code != exitOK {
+	if code, out, errOut := call("run", "inproc:content-review", `{"topic":"salt"}`, "--key", long); code != cli.ExitOK {
 		t.Fatal(code, out, errOut)
 	}
 	code, out, _ := call("inbox", "--list")
-	if code != exitOK || !strings.Contains(out, long[:50]) {
+	if code != cli.ExitOK || !strings.Contains(out, long[:50]) {
 		t.Fatal(code, out)
 	}
 	for line := range strings.Lines(out) {
@@ -243,10 +245,10 @@ func TestInbox_LongNamesAreTruncated(t *testing.T) {
 // Server times are UTC and local times are in the terminal's zone, so each must name its zone.
 func TestShow_TimesHaveAZone(t *testing.T) {
 	zone, _ := time.Now().Zone()
-	call := demo(t, t.TempDir())
+	call := startDemo(t, t.TempDir())
 	id := inboxOf(t, call)["drop-users"].ID
 	code, out, errOut := call("show", id)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatal(code, errOut)
 	}
 	for _, row := range []string{"created", "deadline", "history"} {

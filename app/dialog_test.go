@@ -14,7 +14,10 @@ import (
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/cli/operatorcmd"
 	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/internal/serve"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
@@ -85,17 +88,17 @@ func TestServe_ConversationOnTwoReplicas(t *testing.T) {
 	soon := inproc.Flow(flow, inproc.FlowConfig[string]{Content: func(s string) string { return s }})
 	var replicas []*talker
 	key := filepath.Join(t.TempDir(), "key")
-	if err := makeKey(key); err != nil {
+	if err := serve.MakeKey(key); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		p := &program{graphs: []inproc.Graph{soon}, dialog: &DialogConfig{Graph: "inproc:soon", Input: func(dialog.Start) (json.RawMessage, error) { return json.RawMessage(`""`), nil }}}
+		p := &serve.Program{Program: new(cli.Program), Graphs: []inproc.Graph{soon}, Dialog: &serve.DialogConfig{Graph: "inproc:soon", Input: func(dialog.Start) (json.RawMessage, error) { return json.RawMessage(`""`), nil }}}
 		r, _ := startProgram(t, settingsOf(t, "FERMATA_STORE_URL="+url, "FERMATA_KEY_FILE="+key), p)
 		token, kept, err := authn.NewKey("acme", "ada", authn.RoleUser, time.Time{})
 		if err == nil {
-			err = addKey(t.Context(), r.store, kept)
+			err = operatorcmd.AddKey(t.Context(), r.Store, kept)
 		}
-		c, err2 := client.New(r.url, token)
+		c, err2 := client.New(r.URL, token)
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +124,7 @@ func TestServe_ConversationOnTwoReplicas(t *testing.T) {
 	}
 	two.say("once more")
 	for r.Lines[len(r.Lines)-1].Text != "Too late." {
-		if err := sleep(t.Context(), 50*time.Millisecond); err != nil {
+		if err := cli.Sleep(t.Context(), 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 		list, err := one.Conversations(t.Context()) // reading the conversation itself would expire it

@@ -10,6 +10,10 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/demo"
+	"github.com/fermata-go/fermata/internal/serve"
 )
 
 // The commands and flags named in the documents exist. Command blocks can be typed as they are.
@@ -74,7 +78,7 @@ func named(t *testing.T, at *kong.Node, page, text string) {
 // The demo's output can be copied to another terminal, also if the program is not on the path.
 func TestDemo_PrintedCommandsParse(t *testing.T) {
 	var out bytes.Buffer
-	demoReady{URL: "http://127.0.0.1:8080", Token: "x"}.announce(&program{out: &out}, ".fermata")
+	demo.Ready{URL: "http://127.0.0.1:8080", Token: "x"}.Announce(&serve.Program{Program: &cli.Program{Out: &out}}, ".fermata")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

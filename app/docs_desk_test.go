@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/config"
 	"github.com/fermata-go/fermata/internal/sample"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -95,10 +96,10 @@ func openDeskEnvWith(t *testing.T, before, after string) *deskEnv {
 		t.Fatal(err)
 	}
 	running, _ := startOf(t, settings, append(graphs, refunds(t))...)
-	o := &deskEnv{T: t, url: running.url, keys: make(map[string]string)}
+	o := &deskEnv{T: t, url: running.URL, keys: make(map[string]string)}
 	for name, role := range roles {
 		code, key, errOut := call(t, "keys", "create", "acme", name, role, "--store", "sqlite:f.db")
-		if code != exitOK {
+		if code != cli.ExitOK {
 			t.Fatal(errOut)
 		}
 		o.keys[name] = strings.TrimSpace(key)
@@ -123,7 +124,7 @@ func (o *deskEnv) last() api.Request {
 	o.Helper()
 	code, out, errOut := o.as("ops", "inbox", "--all", "--json")
 	var list []api.Request
-	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitOK || len(list) == 0 {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != cli.ExitOK || len(list) == 0 {
 		o.Fatal(code, out, errOut, err)
 	}
 	return list[len(list)-1]

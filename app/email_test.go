@@ -147,7 +147,7 @@ func TestServe_EmailLinkToDecision(t *testing.T) {
 	if page == "" {
 		t.Fatalf("no link in\n%s", s.received(t)[0])
 	}
-	page = strings.Replace(page, public, r.url, 1)
+	page = strings.Replace(page, public, r.URL, 1)
 	browser := newBrowser(t)
 	status, _, body := getPage(t, browser, page)
 	if status != http.StatusOK || strings.Contains(body, "/link/") || strings.Contains(body, "120") {
@@ -160,15 +160,15 @@ func TestServe_EmailLinkToDecision(t *testing.T) {
 	if link == nil {
 		t.Fatalf("no link in\n%s", s.received(t)[1])
 	}
-	signIn, err := r.server.DevLink(r.mainAddr(), authn.Principal{Account: "acme", ID: "ann", Roles: []authn.Role{authn.RoleApprover}}, "/inbox")
+	signIn, err := r.API.DevLink(r.Addr(), authn.Principal{Account: "acme", ID: "ann", Roles: []authn.Role{authn.RoleApprover}}, "/inbox")
 	if err != nil {
 		t.Fatal(err)
 	}
 	getPage(t, browser, signIn)
-	if _, _, body = getPage(t, browser, r.url+link[1]); !strings.Contains(body, "E-mail") || !strings.Contains(body, "ann@example.com") {
+	if _, _, body = getPage(t, browser, r.URL+link[1]); !strings.Contains(body, "E-mail") || !strings.Contains(body, "ann@example.com") {
 		t.Fatalf("the page that links the address:\n%s", body)
 	}
-	if _, at := postForm(t, browser, r.url+link[1], url.Values{}); at != "/me" {
+	if _, at := postForm(t, browser, r.URL+link[1], url.Values{}); at != "/me" {
 		t.Fatalf("the address is not linked: %s", at)
 	}
 	scanner := newBrowser(t) // it is not signed in
@@ -181,7 +181,7 @@ func TestServe_EmailLinkToDecision(t *testing.T) {
 	}
 	run := func(status string) bool {
 		t.Helper()
-		_, _, body := getPage(t, browser, r.url+"/api/v1/runs/refund-1")
+		_, _, body := getPage(t, browser, r.URL+"/api/v1/runs/refund-1")
 		return strings.Contains(body, `"status":"`+status+`"`)
 	}
 	if !run("waiting") {

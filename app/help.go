@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/fermata-go/fermata/internal/cli"
 )
 
 type helpCommand struct {
@@ -13,14 +15,14 @@ type helpCommand struct {
 }
 
 // Run shows the help of a command.
-func (c *helpCommand) Run(p *program) error {
-	at, err := kong.Trace(p.parser, c.Command)
+func (c *helpCommand) Run(p *cli.Program) error {
+	at, err := kong.Trace(p.Parser, c.Command)
 	if err != nil {
 		return err
 	}
 	if at.Error != nil {
-		p.command = "" // show the general help, not that of help
-		return &usageError{at.Error}
+		p.Command = "" // show the general help, not that of help
+		return cli.InvalidUsage(at.Error)
 	}
 	return at.PrintUsage(false)
 }
@@ -36,8 +38,8 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 func printExitCodes(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("\nExit codes:\n")
-	for _, e := range exitCodes {
-		fmt.Fprintf(&b, "  %3d  %s\n", e.code, e.meaning)
+	for _, e := range cli.ExitCodes {
+		fmt.Fprintf(&b, "  %3d  %s\n", e.Code, e.Meaning)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

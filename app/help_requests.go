@@ -1,6 +1,8 @@
 package app
 
-import "maps"
+import (
+	"maps"
+)
 
 func init() { maps.Copy(details, requestDetails) }
 

@@ -15,7 +15,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/serve"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 )
@@ -95,16 +97,16 @@ func everything(at *kong.Node) (list []*kong.Node) {
 
 func TestExit_EveryProblemCodeHasAnExitCode(t *testing.T) {
 	want := map[string]int{
-		"bad_request": exitUsage, "bad_answer": exitUsage, "unauthenticated": exitRejected, "forbidden": exitRejected, "not_found": exitNotFound, "unknown_graph": exitNotFound,
-		"state_key_in_use": exitConflict, "already_decided": exitConflict, "expired": exitConflict, "digest_mismatch": exitConflict, "resume_id_reused": exitConflict,
-		"rate_limited": exitUnavailable, "too_many_open": exitUnavailable, "unavailable": exitUnavailable, "internal": exitError,
+		"bad_request": cli.ExitUsage, "bad_answer": cli.ExitUsage, "unauthenticated": cli.ExitRejected, "forbidden": cli.ExitRejected, "not_found": cli.ExitNotFound, "unknown_graph": cli.ExitNotFound,
+		"state_key_in_use": cli.ExitConflict, "already_decided": cli.ExitConflict, "expired": cli.ExitConflict, "digest_mismatch": cli.ExitConflict, "resume_id_reused": cli.ExitConflict,
+		"rate_limited": cli.ExitUnavailable, "too_many_open": cli.ExitUnavailable, "unavailable": cli.ExitUnavailable, "internal": cli.ExitError,
 	}
 	for _, c := range server.Codes {
-		if _, ok := statusExits[c.Status]; !ok {
+		if _, ok := cli.StatusExits[c.Status]; !ok {
 			t.Errorf("%s, %d, has no exit code", c.Code, c.Status)
 		}
-		got := explain(fmt.Errorf("wrapped: %w", &api.Problem{Code: c.Code, Status: c.Status})).Exit
-		if exit, known := want[c.Code]; known && got != exit || got == exitOK {
+		got := cli.Explain(fmt.Errorf("wrapped: %w", &api.Problem{Code: c.Code, Status: c.Status})).Exit
+		if exit, known := want[c.Code]; known && got != exit || got == cli.ExitOK {
 			t.Errorf("%s ends with %d", c.Code, got)
 		}
 	}
@@ -114,7 +116,7 @@ func TestExit_EveryProblemCodeHasAnExitCode(t *testing.T) {
 func TestExit_UnknownNameIsNotFound(t *testing.T) {
 	t.Setenv("FERMATA_TOKEN", "fermata_key")
 	for _, name := range []string{"", ".", ".."} {
-		if exit, _, errOut := call(t, "cancel", name, "--url", "http://127.0.0.1:1"); exit != exitUsage || !strings.Contains(errOut, "fermata help cancel") {
+		if exit, _, errOut := call(t, "cancel", name, "--url", "http://127.0.0.1:1"); exit != cli.ExitUsage || !strings.Contains(errOut, "fermata help cancel") {
 			t.Errorf("fermata cancel %q exits with %d: %s", name, exit, errOut)
 		}
 	}
@@ -125,7 +127,7 @@ func TestConfig_LimitsMatchTheServer(t *testing.T) {
 	given := config.Default().Limits
 	given.Concurrency = 1      // the default depends on the cores
 	given.RequestsPerAgent = 1 // by default there is none
-	passed := reflect.ValueOf(serverLimits(given))
+	passed := reflect.ValueOf(serve.Limits(given))
 	for i := range passed.NumField() {
 		if name := passed.Type().Field(i).Name; passed.Field(i).IsZero() {
 			t.Errorf("the limit %s is not a setting, or is not passed on", name)
@@ -140,8 +142,8 @@ func TestExit_DocsHaveTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table strings.Builder
-	for _, e := range exitCodes {
-		fmt.Fprintf(&table, "| %d | %s |\n", e.code, e.meaning)
+	for _, e := range cli.ExitCodes {
+		fmt.Fprintf(&table, "| %d | %s |\n", e.Code, e.Meaning)
 	}
 	if !strings.Contains(string(page), table.String()) {
 		t.Errorf("docs/server.md lacks these rows:\n%s", table.String())
@@ -156,13 +158,13 @@ func TestExit_Pending(t *testing.T) {
 	}))
 	defer s.Close()
 	code, out, errOut := call(t, "run", "inproc:x", "{}", "--url", s.URL, "--token", "x", "--json")
-	if code != exitPending || out != "" || !strings.Contains(errOut, `"code":"pending"`) {
+	if code != cli.ExitPending || out != "" || !strings.Contains(errOut, `"code":"pending"`) {
 		t.Errorf("%d %s %s", code, out, errOut)
 	}
 }
 
 func TestExit_UnknownErrorIsAFailure(t *testing.T) {
-	if f := explain(errors.New("what?")); f.Exit != exitError || f.Detail != "what?" {
+	if f := cli.Explain(errors.New("what?")); f.Exit != cli.ExitError || f.Detail != "what?" {
 		t.Errorf("%+v", f)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
@@ -24,8 +25,8 @@ func TestHold_ApproveContinuesTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := demo(t, t.TempDir(), Graphs(inproc.Flow(flow, inproc.FlowConfig[table]{Content: func(s table) string { return "dropped " + s.Name }})))
-	if code, out, errOut := call("run", "inproc:drop", `{"name":"users"}`, "--key", "held"); code != exitOK {
+	call := startDemo(t, t.TempDir(), Graphs(inproc.Flow(flow, inproc.FlowConfig[table]{Content: func(s table) string { return "dropped " + s.Name }})))
+	if code, out, errOut := call("run", "inproc:drop", `{"name":"users"}`, "--key", "held"); code != cli.ExitOK {
 		t.Fatalf("%d\n%s%s", code, out, errOut)
 	}
 	id := inboxOf(t, call)["held"].ID
@@ -34,16 +35,16 @@ func TestHold_ApproveContinuesTheRun(t *testing.T) {
 		exit int
 		says string
 	}{
-		"a look":   {[]string{"show", id}, exitOK, "the answer is null, to continue unchanged, or the edited state"},
-		"a no":     {[]string{"reject", id}, exitUsage, "fermata cancel cancels the run"},
-		"a reason": {[]string{"approve", id, "--reason", "fine"}, exitUsage, "cannot have a reason"},
-		"an edit":  {[]string{"approve", id, "--args", "{}"}, exitUsage, "fermata answer"},
+		"a look":   {[]string{"show", id}, cli.ExitOK, "the answer is null, to continue unchanged, or the edited state"},
+		"a no":     {[]string{"reject", id}, cli.ExitUsage, "fermata cancel cancels the run"},
+		"a reason": {[]string{"approve", id, "--reason", "fine"}, cli.ExitUsage, "cannot have a reason"},
+		"an edit":  {[]string{"approve", id, "--args", "{}"}, cli.ExitUsage, "fermata answer"},
 	} {
 		if exit, out, errOut := call(c.args...); exit != c.exit || !strings.Contains(out+errOut, c.says) {
 			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
 		}
 	}
-	if code, out, errOut := call("approve", id); code != exitOK || out != "completed  dropped users\n" {
+	if code, out, errOut := call("approve", id); code != cli.ExitOK || out != "completed  dropped users\n" {
 		t.Errorf("%d\n%s%s", code, out, errOut)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/gate"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/config"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -187,7 +188,7 @@ func openTable(t *testing.T, storeURL string) *policyTable {
 		}
 	}
 	environ := []string{"FERMATA_STORE_URL=" + storeURL, "FERMATA_LISTEN_ADDR=127.0.0.1:0", "FERMATA_METRICS_ADDR=off"}
-	if code, _, errOut := call(t, "key", "make", "key"); code != exitOK {
+	if code, _, errOut := call(t, "key", "make", "key"); code != cli.ExitOK {
 		t.Fatal(errOut)
 	}
 	environ = append(environ, "FERMATA_KEY_FILE=key")
@@ -200,10 +201,10 @@ func openTable(t *testing.T, storeURL string) *policyTable {
 		graphs = append(graphs, tableAgent(t, "responds-"+verdict, verdict, tool.Respond), tableAgent(t, "follows-up-"+verdict, verdict, followUp))
 	}
 	running, _ := startOf(t, settings, graphs...)
-	e := &policyTable{&deskEnv{T: t, url: running.url, keys: make(map[string]string)}, storeURL}
+	e := &policyTable{&deskEnv{T: t, url: running.URL, keys: make(map[string]string)}, storeURL}
 	for _, key := range [][2]string{{"bot", "agent"}, {"bob", "approver"}, {"mallory", "approver"}, {"ops", "admin"}, {"aud", "auditor"}} {
 		code, made, errOut := call(t, "keys", "create", "acme", key[0], key[1], "--store", storeURL)
-		if code != exitOK {
+		if code != cli.ExitOK {
 			t.Fatal(errOut)
 		}
 		e.keys[key[0]] = strings.TrimSpace(made)
@@ -211,7 +212,7 @@ func openTable(t *testing.T, storeURL string) *policyTable {
 	e.keys["nobody"] = "not-a-key"
 	// an approver whom the rule names, with a credential that has expired
 	code, made, errOut := call(t, "keys", "create", "acme", "late", "approver", "--for", "1s", "--store", storeURL)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatal(errOut)
 	}
 	e.keys["late"] = strings.TrimSpace(made)
@@ -257,11 +258,11 @@ var submitters = map[string]func(e *policyTable, who, request, resume, answer st
 	"CLI": func(e *policyTable, who, request, resume, answer string) int {
 		code, _, errOut := e.as(who, "answer", request, answer, "--resume-id", resume)
 		switch {
-		case code == exitOK:
+		case code == cli.ExitOK:
 			return http.StatusOK
-		case code == exitRejected && strings.Contains(errOut, "401"), code == exitRejected && strings.Contains(errOut, "unauthenticated"):
+		case code == cli.ExitRejected && strings.Contains(errOut, "401"), code == cli.ExitRejected && strings.Contains(errOut, "unauthenticated"):
 			return http.StatusUnauthorized
-		case code == exitRejected:
+		case code == cli.ExitRejected:
 			return http.StatusForbidden
 		}
 		e.Errorf("CLI: %d %s", code, errOut)
@@ -284,7 +285,7 @@ func (e *policyTable) refusals() int { return e.auditLines("request.refused") }
 func (e *policyTable) auditLines(kind string) int {
 	e.Helper()
 	code, out, errOut := call(e.T, "audit", "export", "--account", "acme", "--store", e.store)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		e.Fatal(errOut)
 	}
 	return strings.Count(out, `"kind":"`+kind+`"`)

@@ -18,7 +18,7 @@ if [ -n "$RACE" ]; then
 		-timeout 40m -skip '^TestCrash_Power|PageSizeIsBoundedByBytes$' \
 		. ./agent/... ./app/... ./channel/... ./client/... ./dialog/... ./gate/... ./graph/... \
 		./internal/analytics/... ./internal/audit/... ./internal/broadcast ./internal/executor/... \
-		./internal/server/... ./internal/store/encrypted ./internal/web ./internal/web/webtest \
+		./internal/serve ./internal/server/... ./internal/store/encrypted ./internal/web ./internal/web/webtest \
 		./policy/... ./provider/... ./store/memory ./store/sqlite ./tool/... || code=1
 fi
 

@@ -1,0 +1,73 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/dialog/runs"
+	"github.com/fermata-go/fermata/internal/store/encrypted"
+	"github.com/fermata-go/fermata/provider/inproc"
+)
+
+// DialogConfig is the configuration of conversations; see the type in package app.
+type DialogConfig struct {
+	Graph     string
+	Input     func(dialog.Start) (json.RawMessage, error)
+	Machine   dialog.Machine
+	Model     dialog.Model
+	Retention time.Duration
+	Language  dialog.Language
+}
+
+// graphsWithDialog returns the graphs of the program, and those that conversations need.
+func (p *Program) graphsWithDialog() ([]inproc.Graph, error) {
+	if p.Dialog == nil || !p.Dialog.Machine.HandOver {
+		return p.Graphs, nil
+	}
+	person, err := runs.HandOver()
+	if err != nil {
+		return nil, err
+	}
+	return append(p.Graphs[:len(p.Graphs):len(p.Graphs)], person), nil
+}
+
+// openDialog returns the handler of conversations; nil if the program has none.
+func (r *Server) openDialog(config *DialogConfig, sealer encrypted.Sealer) (*dialog.Handler, error) {
+	if config == nil {
+		return nil, nil
+	}
+	person := ""
+	if config.Machine.HandOver {
+		person = "inproc:" + runs.HandOverGraph
+	}
+	connected, err := runs.New(runs.Config{Executor: r.Executor, Graph: config.Graph, Input: config.Input, Person: person})
+	if err != nil {
+		return nil, err
+	}
+	return dialog.New(dialog.Config{Store: encrypted.New(r.Store, sealer), Runs: connected, Machine: config.Machine, Model: config.Model, Language: config.Language, Retention: config.Retention})
+}
+
+// sweepEvery is how often conversations are looked for that a process left behind, or that have an
+// expired question.
+const sweepEvery = 2 * time.Second
+
+// sweepDialog continues conversations until ctx ends.
+func (r *Server) sweepDialog(ctx context.Context) {
+	if r.dialog == nil {
+		return
+	}
+	ticks := time.NewTicker(sweepEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		if _, err := r.dialog.Sweep(ctx); err != nil && ctx.Err() == nil {
+			r.log.Warn("continuing conversations failed", "err", err)
+		}
+	}
+}

@@ -16,12 +16,12 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: need-go ## a server with sample graphs; prints its address, a sign-in link and a key; data goes to ./.fermata
-	@mkdir -p bin && go build -o bin/fermata ./cmd/fermata
+	@tools/build.sh ./cmd/fermata
 	@bin/fermata demo $(DEMOFLAGS)
 
 # Ctrl-C at the question is one of the things to try, so it is not an error here.
 demo-terminal: need-go ## review a draft in the terminal; data goes to ./.demo
-	@mkdir -p bin && go build -o bin/contentreview ./examples/contentreview
+	@tools/build.sh ./examples/contentreview
 	@bin/contentreview; code=$$?; [ $$code -eq 130 ] || exit $$code
 
 check: need-go lint ## lint and all tests on memory and SQLite in a few minutes; needs only Go
@@ -59,7 +59,7 @@ tidy: need-go ## go mod tidy in each module; fails if that changed anything
 	@tools/tidy.sh
 
 screenshots: need-go need-chromium ## pictures of the main pages of the demo, in docs/img
-	@mkdir -p bin docs/img && go build -o bin/fermata ./cmd/fermata && \
+	@tools/build.sh ./cmd/fermata && mkdir -p docs/img && \
 	FERMATA_SCREENSHOTS=$$PWD/docs/img go test -count=1 -run Screenshots ./internal/web/browsertest
 
 clean: ## remove what the other targets leave behind, also the data of the demo

@@ -7,7 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -28,7 +28,7 @@ func newTracing(ctx context.Context, c config.Tracing, log *slog.Logger) (tracin
 		name, value := h.Pair()
 		headers[name] = value
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(c.Endpoint), otlptracehttp.WithHeaders(headers))
+	exporter, err := otlptrace.New(ctx, newOTLPClient(c.Endpoint, headers))
 	if err != nil {
 		return tracing{}, err
 	}

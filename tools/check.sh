@@ -4,8 +4,8 @@ set -eu
 cd "$(dirname "$0")/.."
 . tools/settings.sh
 
-# Simulators that run for minutes, and packages of which nearly all tests need PostgreSQL, Redis,
-# Node, Python or curl. In other packages such tests skip (internal/testtier).
+# Simulators that run for minutes, and packages whose tests nearly all need PostgreSQL, Redis, Node,
+# Python or curl. In other packages such tests skip (internal/testtier).
 leftout="internal/chaos internal/crashpoint internal/calendarsim store/postgres
 	internal/pgtest internal/oidcinterop internal/peers internal/readmetest
 	clients/typescript clients/python deploy"

@@ -128,7 +128,7 @@ class Request(TypedDict, total=False):
 
 
 class Receipt(TypedDict, total=False):
-    """What the agent did after the decision on its approval."""
+    """The action of the agent after the decision on its approval."""
 
     digest: str
     outcome: str

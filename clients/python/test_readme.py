@@ -1,4 +1,4 @@
-"""Runs a block of README.md, and decides its requests as the approver ann meanwhile."""
+"""Runs a block of README.md, and at the same time decides its requests as the approver ann."""
 
 import os
 import sys

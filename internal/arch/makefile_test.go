@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -23,6 +24,25 @@ func TestMakefile_SettingsDoNotShadowBuiltins(t *testing.T) {
 	for _, setting := range settings {
 		if slices.Contains(own, string(setting[1])) {
 			t.Errorf("%s is a built-in variable of make; ?= does not change it", setting[1])
+		}
+	}
+}
+
+// Longer recipes are scripts in tools/.
+func TestMakefile_RecipesAreShort(t *testing.T) {
+	const most = 8
+	text, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, lines := "", 0
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "\t") {
+			target, lines = line, 0
+			continue
+		}
+		if lines++; lines == most+1 {
+			t.Errorf("the recipe of %q has more than %d lines", strings.TrimSpace(target), most)
 		}
 	}
 }

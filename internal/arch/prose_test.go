@@ -14,6 +14,7 @@ import (
 const (
 	maxPhrasesInGo       = 100 // flagged lines of Go comments and string literals
 	maxPhrasesInMarkdown = 7   // flagged lines of Markdown
+	maxPhrasesElsewhere  = 2   // flagged lines of pages, styles, scripts, settings and the Makefile
 	maxWideComments      = 5   // Go comment lines wider than wrapAt, tabs counted as four columns; outputs of examples
 	wrapAt               = 100
 )
@@ -58,25 +59,46 @@ func (p phrase) found(text string) bool {
 	return false
 }
 
-var literal = regexp.MustCompile("\"([^\"]{12,})\"|`([^`]{12,})`")
+// minLiteral is the length of string literals that count as prose.
+const minLiteral = 12
 
-// prose returns the prose of a line: comments and longer string literals of Go, and all of
-// Markdown.
+var literal = regexp.MustCompile("\"([^\"]*)\"|'([^']*)'|`([^`]*)`")
+
+// languages has how a comment begins, by the extension of files whose prose is comments and longer
+// string literals. In Markdown, HTML and CSS all lines are prose. SQL is not read.
+var languages = map[string]string{
+	".go": "//", ".js": "//", ".mjs": "//", ".ts": "//",
+	".py": "#", ".sh": "#", ".yaml": "#", ".yml": "#", "Makefile": "#", "Dockerfile": "#",
+	".md": "", ".html": "", ".css": "",
+}
+
+// language returns the key of a file in languages: its extension, or its name without one.
+func language(name string) string {
+	if ext := path.Ext(name); ext != "" {
+		return ext
+	}
+	return path.Base(name)
+}
+
+// prose returns the prose of a line.
 func prose(name, line string) string {
-	if path.Ext(name) != ".go" {
+	comment := languages[language(name)]
+	if comment == "" {
 		return line
 	}
 	var text []string
-	if at := strings.Index(line, "//"); at >= 0 {
+	if at := strings.Index(line, comment); at >= 0 {
 		text = append(text, line[at:])
 	}
 	for _, m := range literal.FindAllStringSubmatch(line, -1) {
-		text = append(text, m[1]+m[2])
+		if value := m[1] + m[2] + m[3]; len(value) >= minLiteral {
+			text = append(text, value)
+		}
 	}
 	return strings.Join(text, " ")
 }
 
-// eachProseLine calls visit with each line of each Go and Markdown file of the repository.
+// eachProseLine calls visit with each line of each file of the repository that has prose.
 func eachProseLine(t *testing.T, visit func(name string, number int, line string)) {
 	t.Helper()
 	root := repository(t)
@@ -91,7 +113,7 @@ func eachProseLine(t *testing.T, visit func(name string, number int, line string
 			}
 			return nil
 		}
-		if ext := path.Ext(base); ext != ".go" && ext != ".md" || name == "internal/arch/prose_test.go" {
+		if _, ok := languages[language(name)]; !ok || name == "internal/arch/prose_test.go" {
 			return nil
 		}
 		data, err := fs.ReadFile(root, name)
@@ -109,22 +131,26 @@ func eachProseLine(t *testing.T, visit func(name string, number int, line string
 }
 
 func TestProse_PhrasesToAvoidDoNotIncrease(t *testing.T) {
-	hits := make(map[string][]string) // by extension
+	limits := map[string]int{".go": maxPhrasesInGo, ".md": maxPhrasesInMarkdown, "other": maxPhrasesElsewhere}
+	hits := make(map[string][]string) // by the keys of limits
 	eachProseLine(t, func(name string, number int, line string) {
 		text := prose(name, line)
 		for _, p := range phrases {
 			if p.found(text) {
-				ext := path.Ext(name)
-				hits[ext] = append(hits[ext], fmt.Sprintf("%s:%d: %s: %s", name, number, p.instead, strings.TrimSpace(line)))
+				kind := path.Ext(name)
+				if _, ok := limits[kind]; !ok {
+					kind = "other"
+				}
+				hits[kind] = append(hits[kind], fmt.Sprintf("%s:%d: %s: %s", name, number, p.instead, strings.TrimSpace(line)))
 				break
 			}
 		}
 	})
-	for ext, limit := range map[string]int{".go": maxPhrasesInGo, ".md": maxPhrasesInMarkdown} {
-		if n := len(hits[ext]); n > limit {
-			t.Errorf("%d lines of %s files use phrases to avoid, at most %d may:\n%s", n, ext, limit, strings.Join(hits[ext], "\n"))
+	for kind, limit := range limits {
+		if n := len(hits[kind]); n > limit {
+			t.Errorf("%d lines of %s files use phrases to avoid, at most %d may:\n%s", n, kind, limit, strings.Join(hits[kind], "\n"))
 		} else {
-			t.Logf("%s: %d of at most %d", ext, n, limit)
+			t.Logf("%s: %d of at most %d", kind, n, limit)
 		}
 	}
 }

@@ -37,12 +37,12 @@ func folder(t *testing.T) *audit.CheckpointDir {
 	return f
 }
 
-func turn(t *testing.T, e *executor.Executor, chore string) executor.JobResult {
+func turn(t *testing.T, e *executor.Executor, job string) executor.JobResult {
 	t.Helper()
-	if err := e.Hurry(chore); err != nil {
+	if err := e.Hurry(job); err != nil {
 		t.Fatal(err)
 	}
-	pass, err := e.Turn(chore)
+	pass, err := e.Turn(job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +67,12 @@ func TestSigning_SignsNewRecords(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		outside := folder(t)
 		e := keeper(t, s, executor.AuditConfig{Key: audit.NewKey(), CheckpointDir: outside}, t.Output())
-		if pass := turn(t, e, executor.SignChore); pass.Accounts != 0 || pass.FinishedAt.IsZero() {
+		if pass := turn(t, e, executor.SignJob); pass.Accounts != 0 || pass.FinishedAt.IsZero() {
 			t.Fatalf("signing an empty store: %+v", pass)
 		}
 		startAs(t, e, "req")
 		for range 2 { // the second time there are no new records
-			if pass := turn(t, e, executor.SignChore); pass.Accounts != 1 || pass.Failed+pass.Invalid != 0 {
+			if pass := turn(t, e, executor.SignJob); pass.Accounts != 1 || pass.Failed+pass.Invalid != 0 {
 				t.Fatalf("signing pass: %+v", pass)
 			}
 		}
@@ -82,7 +82,7 @@ func TestSigning_SignsNewRecords(t *testing.T) {
 		if _, err := says(t, e, "bob", "1", yes); err != nil {
 			t.Fatal(err)
 		}
-		turn(t, e, executor.SignChore)
+		turn(t, e, executor.SignJob)
 		signed, public, err := e.AuditCheckpoints(t.Context(), "acme", 0, 100)
 		if err != nil || len(signed) != 2 {
 			t.Fatalf("signed checkpoints: %+v, %v", signed, err)
@@ -114,9 +114,9 @@ func TestChecking_LogWithOutsideCheckpointsIsSound(t *testing.T) {
 		for n := range 2 {
 			e := keeper(t, s, executor.AuditConfig{Key: audit.NewKey(), CheckpointDir: outside, CheckEvery: time.Hour}, t.Output())
 			began(t, e, fmt.Sprint("drop-", n), "inproc:drop", `{"table":"users"}`)
-			for _, chore := range []string{executor.CheckChore, executor.SignChore, executor.CheckChore} {
-				if pass := turn(t, e, chore); pass.Accounts != 1 || pass.Failed+pass.Invalid != 0 {
-					t.Errorf("key %d, %s: %+v", n+1, chore, pass)
+			for _, job := range []string{executor.CheckJob, executor.SignJob, executor.CheckJob} {
+				if pass := turn(t, e, job); pass.Accounts != 1 || pass.Failed+pass.Invalid != 0 {
+					t.Errorf("key %d, %s: %+v", n+1, job, pass)
 				}
 			}
 		}
@@ -129,7 +129,7 @@ func TestI12_RewrittenLogIsNotSigned(t *testing.T) {
 	key, outside := audit.NewKey(), folder(t)
 	honest := keeper(t, memory.NewStore(nil), executor.AuditConfig{Key: key, CheckpointDir: outside}, t.Output())
 	startAs(t, honest, "req")
-	turn(t, honest, executor.SignChore)
+	turn(t, honest, executor.SignJob)
 
 	var log bytes.Buffer
 	forged := keeper(t, memory.NewStore(nil), executor.AuditConfig{Key: key, CheckpointDir: outside, CheckEvery: time.Hour}, &log)
@@ -137,13 +137,13 @@ func TestI12_RewrittenLogIsNotSigned(t *testing.T) {
 	if _, err := says(t, forged, "bob", "1", yes); err != nil { // the forged log may be longer
 		t.Fatal(err)
 	}
-	if pass := turn(t, forged, executor.SignChore); pass.Invalid != 1 {
+	if pass := turn(t, forged, executor.SignJob); pass.Invalid != 1 {
 		t.Errorf("signing pass: %+v", pass)
 	}
 	if got := sizes(t, forged, "acme"); len(got) != 0 {
 		t.Errorf("signed sizes: %v", got)
 	}
-	if pass := turn(t, forged, executor.CheckChore); pass.Invalid != 1 {
+	if pass := turn(t, forged, executor.CheckJob); pass.Invalid != 1 {
 		t.Errorf("checking pass: %+v", pass)
 	}
 	if notes, err := outside.Notes("acme"); err != nil || len(notes) != 1 {
@@ -170,7 +170,7 @@ func TestI12_TruncatedLogIsNotSigned(t *testing.T) {
 	if _, err := says(t, other, "bob", "1", yes); err != nil {
 		t.Fatal(err)
 	}
-	turn(t, other, executor.SignChore)
+	turn(t, other, executor.SignJob)
 	signed, _, err := other.AuditCheckpoints(t.Context(), "acme", 0, 1)
 	if err != nil || len(signed) != 1 || signed[0].Size <= head.Size {
 		t.Fatalf("signed checkpoints: %+v, %v", signed, err)
@@ -178,7 +178,7 @@ func TestI12_TruncatedLogIsNotSigned(t *testing.T) {
 	if err := audit.NewStoreLog(s).AddCheckpoint(t.Context(), "acme", signed[0]); err != nil {
 		t.Fatal(err)
 	}
-	if pass := turn(t, e, executor.SignChore); pass.Invalid != 1 || len(sizes(t, e, "acme")) != 1 {
+	if pass := turn(t, e, executor.SignJob); pass.Invalid != 1 || len(sizes(t, e, "acme")) != 1 {
 		t.Errorf("signing pass %+v, signed sizes %v", pass, sizes(t, e, "acme"))
 	}
 }
@@ -190,7 +190,7 @@ func TestChecking_CountsFindings(t *testing.T) {
 		var log bytes.Buffer
 		e := keeper(t, s, executor.AuditConfig{CheckEvery: time.Hour}, &log)
 		startAs(t, e, "req")
-		if pass := turn(t, e, executor.CheckChore); len(pass.Findings) != 0 || pass.Accounts != 1 {
+		if pass := turn(t, e, executor.CheckJob); len(pass.Findings) != 0 || pass.Accounts != 1 {
 			t.Fatalf("checking pass: %+v", pass)
 		}
 		lease, err := s.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "r", Provider: "inproc", Graph: "drop", Owner: "mallory", Lease: time.Hour})
@@ -200,8 +200,8 @@ func TestChecking_CountsFindings(t *testing.T) {
 		if _, _, err := s.BeginEffect(t.Context(), lease, store.NewEffect{Interrupt: "x", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{By: "mallory"}}); err != nil {
 			t.Fatal(err)
 		}
-		turn(t, e, executor.CheckChore)
-		pass := turn(t, e, executor.CheckChore)
+		turn(t, e, executor.CheckJob)
+		pass := turn(t, e, executor.CheckJob)
 		if pass.Findings[audit.SeverityPage][audit.FindingRunNotApproved] != 1 || pass.Findings[audit.SeverityPage][audit.FindingIntentNotRecorded] != 1 {
 			t.Errorf("checking pass: %+v", pass)
 		}
@@ -249,16 +249,16 @@ func TestJobs_OneProcessAtATime(t *testing.T) {
 		// One process holds the job and stops renewing it.
 		synctest.Wait()
 		before := s.begun.Load()
-		paper, err := s.Document(t.Context(), "", executor.ChorePaper, executor.CheckChore)
+		paper, err := s.Document(t.Context(), "", executor.JobDocument, executor.CheckJob)
 		if err == nil {
 			err = s.CommitWrites(t.Context(), "", store.Writes{Documents: []store.DocumentChange{{
-				Kind: paper.Kind, ID: paper.ID, BaseRevision: paper.Revision, Index: paper.Index, DueAt: time.Now().Add(executor.ChoreLease),
+				Kind: paper.Kind, ID: paper.ID, BaseRevision: paper.Revision, Index: paper.Index, DueAt: time.Now().Add(executor.JobLease),
 			}}})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(executor.ChoreLease - time.Second)
+		time.Sleep(executor.JobLease - time.Second)
 		synctest.Wait()
 		if got := s.begun.Load(); got != before {
 			t.Errorf("%d other passes began while one was in progress", got-before)
@@ -283,14 +283,14 @@ func TestJobs_AreReleasedOnStop(t *testing.T) {
 		if other := keeper(t, s, executor.AuditConfig{CheckEvery: time.Hour}, t.Output()); s.begun.Load() != 1 {
 			t.Error(s.begun.Load(), other)
 		}
-		paper, err := s.Document(t.Context(), "", executor.ChorePaper, executor.CheckChore)
+		paper, err := s.Document(t.Context(), "", executor.JobDocument, executor.CheckJob)
 		if err != nil || !paper.DueAt.After(time.Now()) {
 			t.Errorf("the job looks unclaimed: due at %v, %v", paper.DueAt, err)
 		}
 		if err := e.Stop(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		paper, err = s.Document(t.Context(), "", executor.ChorePaper, executor.CheckChore)
+		paper, err = s.Document(t.Context(), "", executor.JobDocument, executor.CheckJob)
 		if err != nil || paper.DueAt.After(time.Now()) {
 			t.Errorf("due only at %v, %v", paper.DueAt, err)
 		}
@@ -303,7 +303,7 @@ func TestI12_WrongClockDoesNotEndTheJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &passes{Store: memory.NewStore(nil)}
 		err := s.CommitWrites(t.Context(), "", store.Writes{Documents: []store.DocumentChange{{
-			Kind: executor.ChorePaper, ID: executor.CheckChore, Index: []byte(`{}`), DueAt: time.Now().AddDate(10, 0, 0),
+			Kind: executor.JobDocument, ID: executor.CheckJob, Index: []byte(`{}`), DueAt: time.Now().AddDate(10, 0, 0),
 		}}})
 		if err != nil {
 			t.Fatal(err)

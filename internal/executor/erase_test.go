@@ -245,7 +245,7 @@ func TestErase_WaitForAnOutcomeReturnsRunNotFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failedWith(t, outcome, "forgotten")
+	failedWith(t, outcome, "deleted")
 }
 
 // growing is a store of an account that starts another run whenever one is deleted.

@@ -11,10 +11,10 @@ import (
 
 // The periodic jobs, for tests.
 const (
-	SignChore  = admin.SignJob
-	CheckChore = admin.CheckJob
-	ChorePaper = docs.JobKind
-	ChoreLease = periodic.JobLease
+	SignJob     = admin.SignJob
+	CheckJob    = admin.CheckJob
+	JobDocument = docs.JobKind
+	JobLease    = periodic.JobLease
 )
 
 // Turn runs a periodic job if it is due, without waiting for the clock. It returns the result.

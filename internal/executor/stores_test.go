@@ -136,9 +136,9 @@ func firstEvents(t *testing.T, e *executor.Executor, count int) (first []store.E
 	return first
 }
 
-// Events are counted from one in each run, so a number alone is no place to go on from: the state
+// Events are counted from one in each run, so a number alone is not a cursor: the state
 // key may be that of a newer run by then.
-func TestStores_BehindAnEventOfTheRunBeforeComesAllOfTheNewOne(t *testing.T) {
+func TestFollowEvents_CursorOfEarlierRunReturnsAllOfTheNewRun(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		e := new(dropper).executor(t, open(), nil)
 		startDrop(t, e)
@@ -156,7 +156,7 @@ func TestStores_BehindAnEventOfTheRunBeforeComesAllOfTheNewOne(t *testing.T) {
 
 // What became of a question is said also when its state key belongs to another run by then, and the
 // same again. It was called unknown.
-func TestStores_AWordOnAQuestionOfTheRunBeforeIsToldWhatBecameOfIt(t *testing.T) {
+func TestDecide_RequestOfEarlierRunReturnsItsResult(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		e := new(dropper).executor(t, open(), nil)
 		start := func(table string) fermata.NeedsInput {
@@ -195,7 +195,7 @@ func isRefused(err error, why store.DecisionResult, by string) bool {
 	return ok && refused.Result == why && refused.By == by
 }
 
-// Whoever listens at one replica hears what happens at another.
+// Subscribers at one replica receive the events of another.
 func TestStores_EventsReachListenersOnAnyReplica(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		d := new(dropper)
@@ -222,7 +222,7 @@ func TestStores_EventsReachListenersOnAnyReplica(t *testing.T) {
 	})
 }
 
-// A timer acts once, whoever comes first, and never after the decision.
+// A timer acts once, on one of the replicas, and never after the decision.
 func TestI10_OfManyReplicasOneLetsAQuestionExpire(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		d := new(dropper)

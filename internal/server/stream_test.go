@@ -397,7 +397,7 @@ func TestChatStream_SupersededRun(t *testing.T) {
 // A stream reports the end of its own run, whichever run has its state key then.
 func TestEvents_FinalStatusIsReported(t *testing.T) {
 	for want, meanwhile := range map[string]func(*site, store.Store, store.Run){
-		`"error":"forgotten"`: func(s *site, kept store.Store, run store.Run) {
+		`"error":"deleted"`: func(s *site, kept store.Store, run store.Run) {
 			if err := kept.DeleteRun(s.Context(), run.Account, run.ID, store.Writes{}); err != nil {
 				s.Error(err)
 			}

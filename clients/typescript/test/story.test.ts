@@ -315,9 +315,9 @@ for (const [name, page] of Object.entries({
     const between = new Client({ url, token, fetch: async () => page(), tries: 2 });
     const refusedByNobody = async (call: Promise<unknown>) =>
       assert.rejects(call, (error) => error instanceof Problem && error.is("http") && error.status === 200);
-    await refusedByNobody(between.cancel("somebody-elses"));
+    await refusedByNobody(between.cancel("another-run"));
     await refusedByNobody(between.start(review, { topic: "tea" }));
-    await refusedByNobody(between.wait("somebody-elses", { signal: AbortSignal.timeout(60_000) })); // and not retried forever
+    await refusedByNobody(between.wait("another-run", { signal: AbortSignal.timeout(60_000) })); // and not retried forever
   });
 }
 

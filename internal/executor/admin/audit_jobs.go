@@ -17,7 +17,7 @@ import (
 // Of several processes on one store, one at a time does it. The zero value does neither.
 type AuditConfig struct {
 	// Key signs checkpoints of the logs; without it nothing is signed. All processes need the same.
-	// Whoever has the key and the store can rewrite a log: keep it apart from the store.
+	// The key and the store together allow to rewrite a log: keep the key apart from the store.
 	Key *audit.Key
 	// SignEvery is how often logs are signed; the default is an hour.
 	SignEvery time.Duration
@@ -32,7 +32,7 @@ type AuditConfig struct {
 	ReceiptAfter time.Duration
 }
 
-// The names of the chores.
+// The names of the jobs.
 const (
 	SignJob  = "audit-sign"
 	CheckJob = "audit-check"
@@ -166,7 +166,7 @@ func (ad *Admin) verifyAgainst(ctx context.Context, account string) (against aud
 }
 
 // findingLog remembers, by account, which findings this process has logged, so that each is logged
-// once. Only the goroutine of the chore uses it.
+// once. Only the goroutine of the job uses it.
 type findingLog struct {
 	logged map[string]map[audit.Finding]bool
 }

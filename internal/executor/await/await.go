@@ -126,7 +126,7 @@ func (w *Waiter) RunOutcome(ctx context.Context, account, run string) (fermata.O
 // deletedOutcome is the outcome of a run that is not in the store any more: it was kept long
 // enough, or erased.
 func deletedOutcome(run string) fermata.Failed {
-	return fermata.Failed{Run: run, Code: "forgotten", Message: "the run was deleted"}
+	return fermata.Failed{Run: run, Code: "deleted", Message: "the run was deleted"}
 }
 
 // CurrentOutcome is the outcome of a run; nil as long as there is none. That the run waits is an

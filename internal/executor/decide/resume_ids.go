@@ -19,15 +19,14 @@ import (
 
 // A resume id has one answer, in the store or in a document:
 //
-//	the word settled the question                       the store keeps the receipt; the paper, written with it, only says so
-//	the vote was counted, and others have to agree      the paper has no result
-//	the rules for people refused it                     the paper has the refusal
-//	the question is over                                the store refuses it; the paper, written before, only says so
+//	the submission decided the request                 the store has the receipt; the document only points to it
+//	the vote was counted, and others have to agree      the document has no result
+//	the rules for people refused it                     the document has the refusal
+//	the request is closed                               the store refuses it; the document, written before, only points to it
 //
-// So of several processes that have the same resume id at the same time, before and after the end
-// of the question, or with other people in its groups, only one can write the paper, and the others
-// start again. A question without a request needs no paper: nobody but the store has an answer for
-// it.
+// Several processes may have the same resume id at the same time, before and after the request is
+// closed, or with other people in its groups. Only one of them can write the document, and the
+// others start again. A question without a request needs no document: only the store answers it.
 
 // resumeDocID returns the id of the document of a resume id.
 func resumeDocID(d store.Decision) string { return ident.Derive("res", d.Actor, d.ResumeID) }

@@ -90,8 +90,8 @@ func (dc *Decider) loadOriginalRun(ctx context.Context, l *runSnapshot, targets 
 	return nil
 }
 
-// requestDoc returns the request of an open interrupt. Every interrupt has one; if it is missing,
-// nobody is eligible to decide it.
+// requestDoc returns the request of an open interrupt. Every interrupt has one; without it no
+// person is eligible to decide.
 func (l *runSnapshot) requestDoc(e *Decider, interrupt string) (*docs.Request, error) {
 	paper := l.Document(store.RequestDocument, interrupt)
 	if paper == nil {

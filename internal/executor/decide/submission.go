@@ -34,8 +34,8 @@ type Request struct {
 	Actor, Via string
 	Auth       requirement.Auth
 	// Targets answers requests by id. Value answers the one request of the run that is open; a
-	// decision on an action needs an id: otherwise somebody who looked at one action could approve
-	// the next one, if the first was decided meanwhile.
+	// decision on an action needs an id: otherwise a person who looked at one action could approve
+	// the next one, if the first was decided in the meantime.
 	Targets map[string]Answer
 	Value   json.RawMessage
 	// Wait is how long to wait for the outcome; 0 is Config.Wait, and a negative one does not wait.

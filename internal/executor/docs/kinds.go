@@ -27,7 +27,7 @@ const GrantKind store.DocumentKind = "grant"
 const HeartbeatKind store.DocumentKind = "beat"
 
 // JobKind says when a periodic job is due, and its last result. It belongs to no account.
-const JobKind store.DocumentKind = "chore"
+const JobKind store.DocumentKind = "job"
 
 // AgentRateKind counts the requests that an agent created in the last hour. Its id is the agent.
 const AgentRateKind store.DocumentKind = "agent-rate"

@@ -12,8 +12,8 @@ import (
 
 // RunMeta is the metadata of a run beyond its row in the store. It never changes.
 type RunMeta struct {
-	// Salt goes into all digests of the run's data in the audit log. When it is deleted with the
-	// run, nobody can test guesses against them any more.
+	// Salt goes into all digests of the run's data in the audit log. It is deleted with the
+	// run, and then guesses cannot be tested against the digests any more.
 	Salt []byte `json:"salt,omitempty"`
 	// Requester is on whose behalf it runs.
 	Requester string `json:"requester,omitempty"`

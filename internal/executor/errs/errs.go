@@ -68,7 +68,7 @@ func (e *PendingError) Error() string { return fmt.Sprintf("%v: %q", ErrPending,
 func (e *PendingError) Is(target error) bool { return target == ErrPending }
 
 // UnnamedInterruptError says that an answer to a decision on an action does not name its interrupt:
-// somebody who looked at one action could approve the next one. Interrupt is the open one.
+// a person who looked at one action could approve the next one. Interrupt is the open one.
 type UnnamedInterruptError struct{ Interrupt, Kind string }
 
 func (e *UnnamedInterruptError) Error() string {

@@ -247,7 +247,7 @@ func (s *Session) requirementOfReplaced(ctx context.Context, ask *desk.RequestSp
 		return err
 	}
 	if last == nil {
-		return &DeniedError{reason: "nobody knows who was asked before"}
+		return &DeniedError{reason: "earlier approvers are unknown"}
 	}
 	//mutate:repeat-keeps-editor
 	ask.Requirement, ask.Route, ask.Subject.Editor = last.Requirement, last.Route, last.LastEditor()

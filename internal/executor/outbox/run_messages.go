@@ -34,7 +34,7 @@ const (
 
 // The results of a message to a run.
 const (
-	messageDelivered requests.DeliveryResult = "told"
+	messageDelivered requests.DeliveryResult = "delivered"
 	messageFailed    requests.DeliveryResult = "failed"
 )
 
@@ -149,8 +149,8 @@ func (o *Sender) answerClarification(ctx context.Context, account string, back r
 	return err
 }
 
-// askProvider is what the run answers; "" if nothing. Nothing of the run changes by that: it waits,
-// because the request is open.
+// askProvider returns the run's reply, or "". It does not change the run, which waits because the
+// request is open.
 func (o *Sender) askProvider(ctx context.Context, account string, back requests.RunMessage, question desk.Clarification) (text string, err error) {
 	defer recovery.Recover(&err)
 	asked, err := o.store.InboxItem(ctx, account, back.Request)

@@ -17,7 +17,7 @@ func (o *Sender) deliverWithdrawal(ctx context.Context, paper store.Document, ba
 	// another run may have the state key
 	history, err := o.store.History(ctx, paper.Account, paper.Run)
 	if docs.IsNotFound(err) {
-		return nil // it was forgotten
+		return nil // it was deleted
 	}
 	if err != nil {
 		return err

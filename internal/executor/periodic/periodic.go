@@ -13,11 +13,10 @@ import (
 )
 
 const (
-	// after which another process does a chore, if the one that began it says nothing
+	// JobLease is how long a process holds a job without extending its claim.
 	JobLease        = 2 * time.Minute
-	jobPollInterval = time.Minute // how often it is looked whether a chore is due
-	// after how long a chore that could not be done is tried again
-	jobRetryDelay = time.Minute
+	jobPollInterval = time.Minute // how often a job is checked for being due
+	jobRetryDelay   = time.Minute // after a failure
 )
 
 // Job is work on all accounts that is done at intervals, in one process at a time. Its document
@@ -39,12 +38,12 @@ type JobResult struct {
 	// At is when it was over; zero if it never was.
 	FinishedAt time.Time `json:"at,omitzero"`
 	// Accounts counts the accounts that were visited, Failed those among them where the work could
-	// not be done, Unsound those whose log was changed.
+	// not be done, Invalid those whose log was changed.
 	Accounts int64 `json:"accounts"`
 	Failed   int64 `json:"failed"`
-	Invalid  int64 `json:"unsound"`
-	// Findings counts where audit log, runs and effects do not agree, by how soon somebody should
-	// look: of one code some are urgent and others are not.
+	Invalid  int64 `json:"invalid"`
+	// Findings counts where audit log, runs and effects do not agree, by severity: of one code some
+	// are urgent and others are not.
 	Findings map[audit.Severity]map[audit.FindingCode]int64 `json:"bySeverity,omitempty"`
 }
 
@@ -64,7 +63,7 @@ func (r *Runner) JobLoop(c Job) {
 	for !r.background.IsStopping() {
 		wait, err := r.RunIfDue(c)
 		if err != nil && r.background.Ctx.Err() == nil {
-			r.background.LogRepeated("a chore could not be done", err, "chore", c.Name)
+			r.background.LogRepeated("job failed", err, "job", c.Name)
 			wait = max(wait, r.poll)
 		}
 		r.background.Sleep(min(wait, jobPollInterval))
@@ -94,7 +93,7 @@ func (r *Runner) RunIfDue(c Job) (wait time.Duration, err error) {
 	return c.Interval, h.perform(c)
 }
 
-// jobRun is a chore that this process has claimed.
+// jobRun is a job that this process has claimed.
 type jobRun struct {
 	*Runner
 	mu       sync.Mutex
@@ -102,7 +101,7 @@ type jobRun struct {
 	result   JobResult
 }
 
-// extend writes when the chore is due next. It returns ErrStale if another process has claimed it.
+// extend writes when the job is due next. It returns ErrStale if another process has claimed it.
 func (h *jobRun) extend(next time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

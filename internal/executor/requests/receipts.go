@@ -138,7 +138,7 @@ func (s *Service) writeReceipt(ctx context.Context, run store.Run, receipt *docs
 	return s.store.CommitWrites(ctx, run.Account, c.Writes)
 }
 
-// receiptPlace returns the place of the request, or that of the run if nobody was asked.
+// receiptPlace returns the place of the request, or that of the run if there is no request.
 func (s *Service) receiptPlace(ctx context.Context, c *txn.Tx) (audit.Location, error) {
 	asked, err := s.store.Interrupts(ctx, c.Run.Account, c.Run.ID)
 	if err != nil || len(asked) == 0 {

@@ -30,8 +30,8 @@ type Stats struct {
 	Delivered, DeliveryFailed int64
 	// Deliveries counts by channel.
 	Deliveries map[string]DeliveryCount
-	// Stale counts the questions that this process let expire for the reason "stale": nobody
-	// decided in time. LapsedOtherwise counts those that expired for a reason that their route
+	// Stale counts the questions that this process let expire for the reason "stale": without
+	// a decision in time. LapsedOtherwise counts those that expired for a reason that their route
 	// gives.
 	ExpiredUndecided, ExpiredOtherwise int64
 	// Decided says how long questions were open before they were decided, by verdict. Each is

@@ -21,7 +21,7 @@ type Guard struct {
 
 const (
 	// how far the two clocks may differ in the beginning, and drift apart between two looks: a
-	// machine that was moved stood still for seconds
+	// machine that was moved was suspended for seconds
 	maxClockSkew      = time.Minute
 	jumpAcceptedAfter = time.Hour // how long a jump is not believed
 )

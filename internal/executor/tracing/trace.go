@@ -17,10 +17,10 @@ import (
 	"github.com/fermata-go/fermata/internal/store"
 )
 
-// A trace shows what a run did, what it waited for, and who made it go on. No span stays open while
-// people think: the execution that asks ends, the wait is drawn when it is over, and the execution
-// that goes on is linked to where the run began and to the decision. Spans hold names and ids of
-// ours, never what a run works on.
+// A trace shows what a run did, what it waited for, and which decision resumed it. No span is open
+// while a run waits: the execution that asks ends, the span of the wait is recorded after it, and
+// the execution that continues is linked to the start of the run and to the decision. Spans hold
+// names and ids, and no run data.
 
 // Tracer is the configured one, or one that does nothing.
 func (t *Tracer) Tracer() trace.Tracer {

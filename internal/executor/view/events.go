@@ -162,7 +162,7 @@ func (r *Reader) readableRequest(ctx context.Context, i store.Interrupt) (*desk.
 }
 
 // settledRequest reads the question that an event is about. It reports false if the run was deleted
-// meanwhile, or a policy decided.
+// in the meantime, or a policy decided.
 func (r *Reader) settledRequest(ctx context.Context, event store.Event) (SettledRequest, bool, error) {
 	history, err := r.store.History(ctx, event.Account, event.Run)
 	if docs.IsNotFound(err) {

@@ -30,14 +30,14 @@ type beginState int
 const (
 	// the line was sent, and it is unknown whether it was written
 	beginUnconfirmed beginState = iota + 1
-	// the execution was told that it has begun the effect, and has called it or will
+	// the execution has the confirmation that the effect began, and has called it or will
 	beginConfirmed
 )
 
 // markUnconfirmed notes that there was no answer.
 func (b *beginTracker) markUnconfirmed(line effectKey) { b.advance(line, beginUnconfirmed) }
 
-// markConfirmed notes that the execution is told that it has begun the effect, and returns how far
+// markConfirmed records that the execution gets the confirmation, and returns how far
 // it had come.
 func (b *beginTracker) markConfirmed(line effectKey) beginState {
 	return b.advance(line, beginConfirmed)
@@ -60,22 +60,22 @@ func (b *beginTracker) isUnconfirmed(line effectKey) bool {
 	return b.states[line] == beginUnconfirmed
 }
 
-// tryBegin writes the line, also if the store is away for a while. If there is no answer the line
-// may have been written, and would look as if the effect had been called: a person would be asked
-// about something that certainly did not happen. So it is sent again, and a line that is there
-// already counts as begun now if it is this execution's own, and was not begun before:
+// tryBegin writes the ledger entry, and retries while the store is unavailable. Without an answer
+// the entry may have been written. It would look as if the effect had been called, and a person
+// would be asked about something that certainly did not happen. So tryBegin sends it again. An
+// entry that already exists counts as begun now if this execution wrote it and has not confirmed
+// it:
 //
-//   - It has the fence of this execution. The store writes the fence of the lease with which it is
-//     called, after it has found that lease good; each claim of a run has a fence of its own; and
-//     for each claim there is one execution, with one owner, here. So it was sent from here.
-//   - It was sent from here without an answer. (A store that was restored from a backup while
-//     others worked on it may give out a fence twice.)
-//   - The execution was never told that it has begun it: that is noted, for good, before it is told
-//     so. An effect is called only by whoever was told.
+//   - It has the fence of this execution. The store writes the fence of the lease that it has just
+//     checked; each claim of a run has its own fence; and each claim has one execution, with one
+//     owner, in this process.
+//   - This process sent it and got no answer. (A store that was restored from a backup while others
+//     worked on it may issue a fence twice.)
+//   - The execution has no confirmation for it: that is recorded before it gets one. An execution
+//     calls an effect only after BeginEffect confirmed it.
 //
-// So nothing was called. And nothing can have been, or be, called by anybody else: the store has
-// found the lease good once more, and whoever takes the run over finds the line, and a fence in it
-// that is not theirs.
+// So the effect was not called. No other process calls it either: the store has found the lease
+// valid once more, and a process that takes the run over finds the entry with a foreign fence.
 func (o *executionOwner) tryBegin(ctx context.Context, effect store.NewEffect) (line store.Effect, begun bool, err error) {
 	name, first := effectKey{effect.Interrupt, effect.Attempt}, time.Now()
 	for pause := background.MinBackoff; ; pause = min(2*pause, background.MaxBackoff) {

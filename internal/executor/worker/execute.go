@@ -27,8 +27,8 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// Preloaded is what the caller has already read of a run that is executed. What is nil is read from
-// the store when it is needed.
+// Preloaded is what the caller has already read of a run that is executed. Nil fields are read
+// from the store when they are needed.
 type Preloaded struct {
 	Meta  *docs.RunMeta
 	input json.RawMessage   // in the clear
@@ -139,7 +139,7 @@ func (w *Worker) execute(work *store.ClaimedRun, known Preloaded) fermata.Outcom
 // called at the end of the execution. It is nil if the run is not executed now; then the run was
 // released or parked.
 func (w *Worker) prepare(ctx context.Context, work *store.ClaimedRun) (leave func()) {
-	v, err := w.judge(ctx, work)
+	v, err := w.assessCrashes(ctx, work)
 	if err == nil && v.park == nil && v.failures >= w.config.MaxAttempts { //mutate:max-attempts
 		v.park = &parkReason{codeTooManyAttempts, fmt.Sprintf("the run was attempted %d times without success", v.failures)}
 	}
@@ -265,7 +265,7 @@ func (w *Worker) providerAnswer(ctx context.Context, i store.Interrupt) (answer 
 }
 
 // decidedRequest returns the request that people decided: it knows all whose votes counted, and how
-// they were authenticated. It is nil if nobody decided.
+// they were authenticated. It is nil without a decision.
 func (w *Worker) decidedRequest(ctx context.Context, i store.Interrupt) (*desk.Request, error) {
 	if i.Source != store.SourcePerson {
 		return nil, nil
@@ -401,7 +401,7 @@ func (w *Worker) toOutcome(ctx context.Context, c *txn.Tx, came provider.Outcome
 		return await.FailedOutcome(run, r.Code, r.Message), onFailure, nil
 	case provider.Waiting:
 		if len(r.Interrupts) == 0 {
-			return await.FailedOutcome(run, codeBadQuestion, "the run waits, and nobody knows for what"), onFailure, nil
+			return await.FailedOutcome(run, codeBadQuestion, "provider returned waiting without interrupts"), onFailure, nil
 		}
 		if err := w.requests.SetTime(ctx, c); err != nil {
 			return nil, onFailure, err

@@ -33,8 +33,8 @@ const maxCrashDelay = 5 * time.Minute
 // executes it.
 var errBusy = errors.New("executor: other executions are in progress")
 
-// verdict is what to do with a claimed run.
-type verdict struct {
+// crashAssessment is what to do with a claimed run.
+type crashAssessment struct {
 	// alone: execute the run while the process executes nothing else.
 	alone bool
 	// delay, if positive: release the run and execute it later. park, if not nil: park it.
@@ -44,18 +44,18 @@ type verdict struct {
 	failures int
 }
 
-// judge decides how a run is executed that was attempted before.
-func (w *Worker) judge(ctx context.Context, work *store.ClaimedRun) (v verdict, err error) {
+// assessCrashes decides how a run is executed that was attempted before.
+func (w *Worker) assessCrashes(ctx context.Context, work *store.ClaimedRun) (v crashAssessment, err error) {
 	run := work.Run
 	if run.Attempts == 0 {
-		return verdict{}, nil
+		return crashAssessment{}, nil
 	}
 	problem, _, err := w.docs.Problem(ctx, run.Account, run.ID)
 	if err != nil {
 		return v, err
 	}
 	if !work.TakenOver {
-		return verdict{alone: problem.Crashes >= suspectAfter, failures: run.Attempts - problem.Excused}, nil
+		return crashAssessment{alone: problem.Crashes >= suspectAfter, failures: run.Attempts - problem.Excused}, nil
 	}
 	wasAlone := problem.AloneFence != 0 && problem.AloneFence == work.Lease.Fence-1
 	err = w.changeProblem(ctx, run, func(p *docs.Problem) {
@@ -134,7 +134,7 @@ func (g *soloGate) enter(ctx context.Context) (leave func(), err error) {
 }
 
 // enterAlone begins an execution that is alone until open is called, which may be called again.
-// Others wait meanwhile. It returns an error if the context ends before the process is idle.
+// Others wait for it. It returns an error if the context ends before the process is idle.
 func (g *soloGate) enterAlone(ctx context.Context) (open func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,7 +163,7 @@ func (g *soloGate) enterAlone(ctx context.Context) (open func(), err error) {
 // admit waits until a run may be executed. A suspect is executed alone for a third of a lease, so
 // that a long execution does not delay others; then it has had the time to end the process. leave
 // must be called at the end of the execution.
-func (w *Worker) admit(ctx context.Context, work *store.ClaimedRun, v verdict) (leave func(), err error) {
+func (w *Worker) admit(ctx context.Context, work *store.ClaimedRun, v crashAssessment) (leave func(), err error) {
 	if p, err := w.providers.Of(work.Run); err == nil && p.Capabilities().Remote {
 		return func() {}, nil // it only waits for a remote call
 	}

@@ -18,7 +18,7 @@ import (
 //
 // Collected saves are written when the delay is over, before a policy allows or denies an action,
 // before an effect begins, and when the execution ends. A process that fails before that loses
-// them, as if it had failed that much earlier. Nobody can have seen them: interrupts become visible
+// them, as if it had failed that much earlier. They were not visible: interrupts become visible
 // when the execution ends, counters are charged and effects begin after a write, and decisions are
 // stored elsewhere.
 type checkpointBuffer struct {

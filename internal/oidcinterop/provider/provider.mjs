@@ -1,7 +1,7 @@
 // A certified OpenID provider on loopback, for tests: node provider.mjs '{"issuer": "http://127.0.0.1:1234", …}'
 //
 // It listens on a free port, says so in one line of JSON, and ends when its standard input does. What it keeps, keys and sessions too, is gone then.
-// Whoever has a name below may sign in, with any password, on the pages that come with the provider.
+// The people below may sign in, with any password, on the pages that come with the provider.
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { readFileSync } from 'node:fs';
@@ -53,7 +53,7 @@ const provider = new Provider(order.issuer, {
   extraTokenClaims: (_, token) => ({ groups: token.accountId ? people[token.accountId].groups : token.clientId === 'robot' ? ['robots'] : undefined }),
 });
 
-// What the provider finds wrong with a client is for whoever reads the test's output; a browser is told less.
+// Errors of a client appear in the output of the test; a browser gets less.
 for (const event of ['server_error', 'authorization.error', 'grant.error', 'userinfo.error', 'discovery.error', 'jwks.error']) {
   provider.on(event, (_, err) => console.error(`${event}: ${err.error ?? err}: ${err.error_detail ?? err.error_description ?? ''}`));
 }

@@ -1,9 +1,9 @@
-// Command bench compares Fermata's engine with Eino's, and its executor with LangGraph and with raw
-// SQL, and checks both against their goals.
+// Command bench compares Fermata's engine with Eino's, its executor with LangGraph, and its server
+// with its executor, and checks them against their goals.
 //
 //	cd bench && go run .                       # everything, about twelve minutes; needs PostgreSQL's programs, Node and npm
 //	go run . -scenario '^wait/' -rounds 50     # some of it, more precisely
-//	go run . -scenario '^hold/'                # runs that wait for a person: ours, raw SQL, LangGraph
+//	go run . -scenario '^hold/'                # runs that wait for a person: ours, LangGraph
 //	go run . -scenario '^http/'                # the same through the server, event streams, and overload
 //	go run . -scenario '^parked/' -parked 1000000
 //	go run . -cpuprofile cpu.prof              # then: go tool pprof -tagfocus side=ours cpu.prof

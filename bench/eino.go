@@ -156,12 +156,12 @@ func einoWait(text string) (*engine, error) {
 }
 
 // einoNest is a nested graph; the innermost one interrupts.
-func einoNest(depth int, text string, input doc) (*engine, error) {
+func einoNest(depth int, text string) (*engine, error) {
 	g, err := einoNested(depth, text)
 	if err != nil {
 		return nil, err
 	}
-	e, err := newEino(g, input)
+	e, err := newEino(g, doc{})
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,6 @@ type engine struct {
 	do func(ctx context.Context) error
 	// stored returns the stored bytes while a run waits. It is nil if nothing is stored.
 	stored func(ctx context.Context) (int, error)
-	// close is nil if there is nothing to close.
-	close func() error
 }
 
 // waitingRun is an engine with a graph that waits, as both sides implement it.

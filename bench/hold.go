@@ -13,9 +13,8 @@ import (
 // The scenarios hold/… start runs that wait for a person, and decide them: the main work of a
 // server. Each side has its own database, on the same server or disk:
 //
-//	ours       the executor with the in-process provider
-//	rawsql     the transactions of the same operations in raw SQL: an upper bound for equal durability
-//	langgraph  LangGraph JS with its saver, in a Node process
+//	executor   the executor with the in-process provider
+//	langgraph  LangGraph JS with its PostgreSQL saver, in a Node process
 
 // operation is a measured operation.
 type operation string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/pprof"
 	"slices"
 	"time"
@@ -14,39 +13,43 @@ import (
 
 // holdScenario is a number of callers on one kind of database.
 type holdScenario struct {
+	family   string // hold or http
 	database string
-	workload string // in scenarios hold/…
+	workload string
 	callers  int
-	kind     string // hold, http or desk
 }
 
 func (s holdScenario) name() string {
 	if s.workload == workloadChain {
-		return fmt.Sprintf("%s/%s/%s/%d", s.kind, s.database, s.workload, s.callers)
+		return fmt.Sprintf("%s/%s/%s/%d", s.family, s.database, s.workload, s.callers)
 	}
-	return fmt.Sprintf("%s/%s/%d", s.kind, s.database, s.callers)
+	return fmt.Sprintf("%s/%s/%d", s.family, s.database, s.callers)
 }
 
 // holdScenarios lists them in the order of the report, grouped by database and then by workload.
 func holdScenarios() (list []holdScenario) {
-	for _, ground := range []string{onSQLite, onPostgres} {
+	for _, on := range []string{onSQLite, onPostgres} {
 		for _, callers := range []int{1, 4, 16, 32} {
-			list = append(list, holdScenario{kind: "hold", database: ground, workload: workloadReview, callers: callers})
+			list = append(list, holdScenario{"hold", on, workloadReview, callers})
 		}
 		for _, callers := range []int{1, 4} {
-			list = append(list, holdScenario{kind: "hold", database: ground, workload: workloadChain, callers: callers})
+			list = append(list, holdScenario{"hold", on, workloadChain, callers})
 		}
 	}
 	return list
 }
 
-// The sides. The last one is LangGraph with the same durability as ours.
+// The sides. LangGraph is measured on PostgreSQL only: its SQLite driver would have to be compiled.
 const (
-	sideOurs          = "ours"
-	sideRawSQL        = "rawsql"
-	sideLangGraph     = "langgraph"
-	sideLangGraphFull = "langgraph-full"
-	sideHTTP          = "http"
+	sideOurs      = "executor"
+	sideLangGraph = "LangGraph"
+	sideHTTP      = "HTTP"
+)
+
+// The goals of waiting runs, relative to LangGraph.
+const (
+	minTimesLangGraph = 20
+	maxShareOfBytes   = 1. / 5
 )
 
 // holdPlan defines the precision of the measurement.
@@ -57,8 +60,6 @@ type holdPlan struct {
 	stretch time.Duration
 	// sizedRuns is how many runs are stored to measure their size.
 	sizedRuns int
-	// langGraph says whether LangGraph's side is included, web whether the server's is.
-	langGraph, web bool
 }
 
 var (
@@ -66,118 +67,86 @@ var (
 	holdQuick = holdPlan{rounds: 1, sizedRuns: 5}
 )
 
-// measure measures scenarios, one database after the other.
-func (p holdPlan) measure(ctx context.Context, list []holdScenario, progress io.Writer) (report holdReport, err error) {
-	if len(list) == 0 {
-		return report, nil
+// measureHold measures the executor next to LangGraph, one database after the other.
+func measureHold(ctx context.Context, c config, r *recorder) error {
+	p := holdFull
+	if c.quick {
+		p = holdQuick
 	}
-	if p.langGraph {
-		if err := installLangGraph(ctx, progress); err != nil {
-			return report, err
+	p.rounds = min(p.rounds, c.rounds)
+	for _, group := range groupBy(selected(c, holdScenarios(), holdScenario.name), func(s holdScenario) string { return s.database }) {
+		if err := p.measureOn(ctx, group, r); err != nil {
+			return fmt.Errorf("hold/%s: %w", group[0].database, err)
 		}
 	}
-	for _, group := range groupBy(list, func(s holdScenario) string { return s.database }) {
-		if err := p.measureOn(ctx, group[0].database, group, progress, &report); err != nil {
-			return report, fmt.Errorf("hold/%s: %w", group[0].database, err)
-		}
-	}
-	return report, nil
+	return nil
 }
 
-// groupBy splits a list where a key changes from one scenario to the next.
-func groupBy(list []holdScenario, what func(holdScenario) string) (groups [][]holdScenario) {
-	for len(list) > 0 {
-		n := 1
-		for n < len(list) && what(list[n]) == what(list[0]) {
-			n++
+func (p holdPlan) measureOn(ctx context.Context, list []holdScenario, r *recorder) (err error) {
+	sides := []string{sideOurs}
+	if list[0].database == onPostgres {
+		if err := installLangGraph(ctx, r.progress); err != nil {
+			return err
 		}
-		groups, list = append(groups, list[:n]), list[n:]
+		sides = append(sides, sideLangGraph)
 	}
-	return groups
-}
-
-func (p holdPlan) measureOn(ctx context.Context, name string, list []holdScenario, progress io.Writer, report *holdReport) (err error) {
-	db, err := newDatabase(ctx, name)
+	db, err := newDatabase(ctx, list[0].database, r)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	version, err := db.version(ctx)
-	if err != nil {
-		return err
-	}
-	report.Databases, report.Rounds = append(report.Databases, version), p.rounds
 	for _, group := range groupBy(list, func(s holdScenario) string { return s.workload }) {
-		if err := p.measureWorkload(ctx, db, group, progress, report); err != nil {
+		if err := p.measureWorkload(ctx, db, sides, group, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p holdPlan) measureWorkload(ctx context.Context, db database, list []holdScenario, progress io.Writer, report *holdReport) (err error) {
-	f, err := p.newComparison(ctx, db, newWorkload(list[0].workload), progress)
+func (p holdPlan) measureWorkload(ctx context.Context, db database, sides []string, list []holdScenario, r *recorder) (err error) {
+	f, err := p.newComparison(ctx, db, newWorkload(list[0].workload), sides, r)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	report.note(f)
 	for _, s := range list {
-		rows, err := f.measure(ctx, s)
-		if err != nil {
+		if _, err := f.measure(ctx, s, sideLangGraph, minTimesLangGraph); err != nil {
 			return fmt.Errorf("%d callers: %w", s.callers, err)
 		}
-		report.Rows = append(report.Rows, rows...)
 	}
-	sizes, err := f.sizes(ctx)
-	report.Sizes = append(report.Sizes, sizes)
-	report.LangGraph = f.langGraphVersion
-	return err
+	return f.sizes(ctx)
 }
 
-// newComparison creates and warms up all sides on a database.
-func (p holdPlan) newComparison(ctx context.Context, db database, work workload, progress io.Writer) (_ *comparison, err error) {
-	f := &comparison{plan: p, database: db, workload: work, progress: progress}
+// comparison is all sides on one database, with one workload. The first side is the measured one.
+type comparison struct {
+	plan     holdPlan
+	database database
+	workload workload
+	sealer   executor.Sealer
+	recorder *recorder
+
+	sides   []string
+	targets map[string]loadTarget
+}
+
+// newComparison creates all sides on a database, and warms them up so that JIT compilation is
+// finished.
+func (p holdPlan) newComparison(ctx context.Context, db database, work workload, sides []string, r *recorder) (_ *comparison, err error) {
+	f := &comparison{plan: p, database: db, workload: work, sides: sides, recorder: r, targets: make(map[string]loadTarget)}
 	if f.sealer, err = newSealer(); err != nil {
 		return nil, err
 	}
-	if f.script, err = recordScript(ctx, db, f.sealer, f.workload); err != nil {
-		return nil, err
-	}
-	if err := f.setUp(ctx); err != nil {
-		return nil, errors.Join(err, f.close())
-	}
-	return f, nil
-}
-
-// comparison is all sides on one database, with one workload.
-type comparison struct {
-	plan      holdPlan
-	database  database
-	workload  workload
-	sealer    executor.Sealer
-	saveDelay time.Duration // of our side; 0 is the default
-	script    *script
-	progress  io.Writer
-
-	names            []string
-	targets          map[string]loadTarget
-	langGraphVersion string
-}
-
-// sides returns the sides available on this database.
-func (f *comparison) sides() []string {
-	sides := []string{sideOurs, sideRawSQL}
-	if f.plan.web {
-		sides = append(sides, sideHTTP)
-	}
-	if f.plan.langGraph {
-		sides = append(sides, sideLangGraph)
-		if f.database.name() == onSQLite {
-			sides = append(sides, sideLangGraphFull)
+	for _, side := range sides {
+		h, _, err := f.make(ctx, side)
+		if err == nil {
+			f.targets[side] = h
+			err = f.warm(ctx, side)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", side, err), f.close())
 		}
 	}
-	return sides
+	return f, nil
 }
 
 // make creates a side with a new database, and returns its location.
@@ -186,22 +155,12 @@ func (f *comparison) make(ctx context.Context, side string) (h loadTarget, place
 		return nil, "", err
 	}
 	switch side {
-	case sideRawSQL:
-		sql, err := f.database.rawBackend(ctx, place, f.script)
+	case sideLangGraph:
+		l, err := newLangGraph(ctx, f.database.name(), place, f.workload)
 		if err != nil {
 			return nil, "", err
 		}
-		return &callerPool{runKeeper: &rawSQL{script: f.script, backend: sql}}, place, nil
-	case sideLangGraph, sideLangGraphFull:
-		saver := f.database.name()
-		if side == sideLangGraphFull {
-			saver += "-full"
-		}
-		l, err := newLangGraph(ctx, saver, place, f.workload)
-		if err != nil {
-			return nil, "", err
-		}
-		f.langGraphVersion = l.version
+		f.recorder.version("LangGraph " + l.version)
 		return l, place, nil
 	case sideHTTP:
 		client, err := newWebClient(ctx, childOrder{Database: f.database.name(), Place: place, Text: f.workload.text, Sealed: true})
@@ -214,39 +173,21 @@ func (f *comparison) make(ctx context.Context, side string) (h loadTarget, place
 	if err != nil {
 		return nil, "", err
 	}
-	e, err := newExecutorSide(executor.Config{Store: st, Sealer: f.sealer, SaveDelay: f.saveDelay}, f.workload, st.Close)
+	e, err := newExecutorSide(executor.Config{Store: st, Sealer: f.sealer}, f.workload, st.Close)
 	if err != nil {
 		return nil, "", errors.Join(err, st.Close())
 	}
 	return &callerPool{runKeeper: e}, place, nil
 }
 
-// setUp creates all sides and warms them up, so that JIT compilation is finished.
-func (f *comparison) setUp(ctx context.Context) error {
-	f.targets = make(map[string]loadTarget)
-	for _, side := range f.sides() {
-		h, _, err := f.make(ctx, side)
-		if err != nil {
-			return fmt.Errorf("%s: %w", side, err)
-		}
-		f.names, f.targets[side] = append(f.names, side), h
-		if err := f.warm(ctx, side); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (f *comparison) warm(ctx context.Context, side string) error {
-	fmt.Fprintf(f.progress, "%s: warming up %s\n", f.database.name(), side)
+	f.recorder.printf("%s: warming up %s", f.database.name(), side)
 	h := f.targets[side]
 	if _, err := h.starts(ctx, 4, loadSpec{duration: 3 * f.plan.stretch, minRuns: 4}); err != nil {
-		return fmt.Errorf("%s: %w", side, err)
+		return err
 	}
-	if _, err := h.decides(ctx, 4); err != nil {
-		return fmt.Errorf("%s: %w", side, err)
-	}
-	return nil
+	_, err := h.decides(ctx, 4)
+	return err
 }
 
 func (f *comparison) close() error {
@@ -257,26 +198,70 @@ func (f *comparison) close() error {
 	return errors.Join(errs...)
 }
 
-// measure lets the sides alternate.
-func (f *comparison) measure(ctx context.Context, s holdScenario) ([]holdRow, error) {
+// measure lets the sides alternate. The goal is for the first side, in times the rate of another.
+// It returns the rate of decisions of the first side.
+func (f *comparison) measure(ctx context.Context, s holdScenario, other string, goal float64) (decisions float64, err error) {
 	found := map[operation]map[string][]measuredLoad{opStart: {}, opDecide: {}}
 	for round := range f.plan.rounds {
-		fmt.Fprintf(f.progress, "round %d of %d: %s\n", round+1, f.plan.rounds, s.name())
-		order := slices.Clone(f.names)
+		f.recorder.printf("round %d of %d: %s", round+1, f.plan.rounds, s.name())
+		order := slices.Clone(f.sides)
 		if round%2 == 1 {
 			slices.Reverse(order)
 		}
 		for _, side := range order {
-			var err error
 			pprof.Do(ctx, pprof.Labels("side", side, "scenario", s.name()), func(ctx context.Context) {
 				err = f.round(ctx, side, s.callers, found)
 			})
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", side, err)
+				return 0, fmt.Errorf("%s: %w", side, err)
 			}
 		}
 	}
-	return []holdRow{newHoldRow(s, opStart, found[opStart]), newHoldRow(s, opDecide, found[opDecide])}, nil
+	for _, op := range []operation{opStart, opDecide} {
+		m := &scenarioMetrics{name: s.name() + " " + string(op)}
+		for _, side := range f.sides {
+			m.load(side, found[op][side])
+		}
+		if theirs, ok := found[op][other]; ok {
+			m.add("× "+other, ratio(found[op][f.sides[0]], theirs), unitTimes).AtLeast = goal
+		}
+		f.recorder.add(m)
+	}
+	return rate(found[opDecide][f.sides[0]]), nil
+}
+
+// load adds the metrics of one side: the operations per second, their latencies, and the CPU time
+// of an operation for the process and for the database server.
+func (s *scenarioMetrics) load(side string, rounds []measuredLoad) {
+	s.add(side, rate(rounds), unitRate)
+	var latencies []time.Duration
+	var cpu, server time.Duration
+	for _, w := range rounds {
+		latencies, cpu, server = append(latencies, w.latencies...), cpu+w.cpu, server+w.server
+	}
+	s.percentiles(side, latencies)
+	s.millis(side+" CPU", cpu/time.Duration(len(latencies)))
+	s.millis("+ server", server/time.Duration(len(latencies)))
+}
+
+func (w measuredLoad) rate() float64 { return float64(len(w.latencies)) / w.wall.Seconds() }
+
+// rate is the median of the rounds.
+func rate(rounds []measuredLoad) float64 {
+	var rates []float64
+	for _, w := range rounds {
+		rates = append(rates, w.rate())
+	}
+	return median(rates)
+}
+
+// ratio is the median over the rounds. In each round the two sides run one after the other.
+func ratio(ours, theirs []measuredLoad) float64 {
+	var ratios []float64
+	for i := range ours {
+		ratios = append(ratios, ours[i].rate()/theirs[i].rate())
+	}
+	return median(ratios)
 }
 
 func (f *comparison) round(ctx context.Context, side string, callers int, found map[operation]map[string][]measuredLoad) error {
@@ -311,45 +296,51 @@ func (f *comparison) metered(do func() (measuredLoad, error)) (measuredLoad, err
 	return done, err
 }
 
-// sizes stores runs twice: the first ones leave free space, as in a database that has been in use
-// for a while, and the second ones are measured.
-func (f *comparison) sizes(ctx context.Context) (holdSizes, error) {
-	found := holdSizes{Database: f.database.name(), Workload: f.workload.name, Runs: f.plan.sizedRuns, Bytes: map[string]holdSize{}}
-	for _, side := range f.names {
-		if side == sideLangGraphFull {
-			continue // it stores the same
-		}
-		fmt.Fprintf(f.progress, "%s: size of %s\n", found.name(), side)
-		size, err := f.size(ctx, side)
+// sizes adds the disk space of one run, tables and indexes, while it waits and after its end.
+func (f *comparison) sizes(ctx context.Context) error {
+	m := &scenarioMetrics{name: fmt.Sprintf("hold/%s/%s size", f.database.name(), f.workload.name)}
+	var ended []float64
+	for _, side := range f.sides {
+		f.recorder.printf("%s of %s", m.name, side)
+		waiting, over, err := f.size(ctx, side)
 		if err != nil {
-			return found, fmt.Errorf("%s: %w", side, err)
+			return fmt.Errorf("%s: %w", side, err)
 		}
-		found.Bytes[side] = size
+		m.add(side+" waiting", waiting, "")
+		m.add("ended", over, "")
+		ended = append(ended, over)
 	}
-	return found, nil
+	if len(ended) > 1 {
+		m.add("share", ended[0]/ended[1], unitTimes).AtMost = maxShareOfBytes
+	}
+	f.recorder.add(m)
+	return nil
 }
 
-func (f *comparison) size(ctx context.Context, side string) (_ holdSize, err error) {
+// size stores runs twice: the first ones leave free space, as in a database that has been in use
+// for a while, and the second ones are measured.
+func (f *comparison) size(ctx context.Context, side string) (waiting, ended float64, err error) {
 	h, place, err := f.make(ctx, side)
 	if err != nil {
-		return holdSize{}, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, h.close()) }()
-	var waiting, over [2]int64
-	for i := range 2 {
+	var before, open, over int64
+	for range 2 {
+		before = over
 		if _, err := h.starts(ctx, 4, loadSpec{minRuns: f.plan.sizedRuns}); err != nil {
-			return holdSize{}, err
+			return 0, 0, err
 		}
-		if waiting[i], err = f.database.size(ctx, place); err != nil {
-			return holdSize{}, err
+		if open, err = f.database.size(ctx, place); err != nil {
+			return 0, 0, err
 		}
 		if _, err := h.decides(ctx, 4); err != nil {
-			return holdSize{}, err
+			return 0, 0, err
 		}
-		if over[i], err = f.database.size(ctx, place); err != nil {
-			return holdSize{}, err
+		if over, err = f.database.size(ctx, place); err != nil {
+			return 0, 0, err
 		}
 	}
-	n := int64(f.plan.sizedRuns)
-	return holdSize{Waiting: (waiting[1] - over[0]) / n, Over: (over[1] - over[0]) / n}, nil
+	n := float64(f.plan.sizedRuns)
+	return float64(open-before) / n, float64(over-before) / n, nil
 }

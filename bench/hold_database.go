@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -24,13 +25,9 @@ type database interface {
 	create() (place string, err error)
 	// open opens our store there.
 	open(ctx context.Context, place string) (closableStore, error)
-	// rawBackend runs raw SQL there, on the tables of our store.
-	rawBackend(ctx context.Context, place string, s *script) (rawBackend, error)
-	// fill copies a waiting run until there are this many.
-	fill(ctx context.Context, place string, t *rowTemplate, runs int) error
-	// expire sets the deadline of the copies to the past, up to a given interrupt, and returns
-	// their number.
-	expire(ctx context.Context, place, last string) (int, error)
+	// expire sets the deadlines of the requests of the tenants in parked_sweep.go to now, and
+	// returns their number.
+	expire(ctx context.Context, place string) (int, error)
 	// size returns the bytes of a database, after the space of deleted and rewritten data was
 	// reclaimed.
 	size(ctx context.Context, place string) (int64, error)
@@ -50,43 +47,44 @@ const (
 	onPostgres = "postgres"
 )
 
-// newDatabase finds a database by its name.
-func newDatabase(ctx context.Context, name string) (database, error) {
+// newDatabase starts a database by its name, and notes its version.
+func newDatabase(ctx context.Context, name string, r *recorder) (db database, err error) {
 	if name == onPostgres {
 		s, err := startServer(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return postgresDatabase{s}, nil
+		db = postgresDatabase{s}
+	} else {
+		dir, err := os.MkdirTemp("", "fermata-bench-")
+		if err != nil {
+			return nil, err
+		}
+		db = &sqliteDatabase{dir: dir}
 	}
-	dir, err := os.MkdirTemp("", "fermata-bench-")
+	version, err := db.version(ctx)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, db.close())
 	}
-	return &sqliteDatabase{dir: dir}, nil
+	r.version(version)
+	return db, nil
 }
 
 // openDatabase opens a new, empty database by its name. Its caller closes the store and then
 // removes the database.
-func openDatabase(ctx context.Context, name string) (st closableStore, version string, remove func() error, err error) {
-	db, err := newDatabase(ctx, name)
+func openDatabase(ctx context.Context, name string, r *recorder) (st closableStore, remove func() error, err error) {
+	db, err := newDatabase(ctx, name, r)
 	if err != nil {
-		return nil, "", nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, db.close())
-		}
-	}()
-	if version, err = db.version(ctx); err != nil {
-		return nil, "", nil, err
+		return nil, nil, err
 	}
 	place, err := db.create()
-	if err != nil {
-		return nil, "", nil, err
+	if err == nil {
+		st, err = db.open(ctx, place)
 	}
-	st, err = db.open(ctx, place)
-	return st, version, db.close, err
+	if err != nil {
+		return nil, nil, errors.Join(err, db.close())
+	}
+	return st, db.close, nil
 }
 
 // sqliteDatabase is a directory.
@@ -118,8 +116,9 @@ func (g *sqliteDatabase) open(_ context.Context, place string) (closableStore, e
 	return sqlite.Open(place)
 }
 
-func (g *sqliteDatabase) rawBackend(ctx context.Context, place string, s *script) (rawBackend, error) {
-	return newRawSQLite(ctx, place, s)
+// openSQLite opens a file with the driver of store/sqlite.
+func openSQLite(path string) (*sql.DB, error) {
+	return sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: "_busy_timeout=5000"}).String())
 }
 
 func (g *sqliteDatabase) size(ctx context.Context, place string) (int64, error) {
@@ -132,6 +131,25 @@ func (g *sqliteDatabase) size(ctx context.Context, place string) (int64, error) 
 	err = db.QueryRowContext(ctx, `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(&bytes)
 	return bytes, err
 }
+
+func (g *sqliteDatabase) expire(ctx context.Context, place string) (int, error) {
+	db, err := openSQLite(place)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	changed, err := db.ExecContext(ctx, `
+UPDATE interrupts SET deadline = CAST(strftime('%s', 'now') AS INTEGER) * 1000000
+WHERE state = 'pending' AND CAST(account AS TEXT) LIKE ?`, tenantPrefix+"%")
+	if err != nil {
+		return 0, err
+	}
+	rows, err := changed.RowsAffected()
+	return int(rows), err
+}
+
+// poolSize is the number of connections of each side.
+const poolSize = 10
 
 // postgresDatabase is a server.
 type postgresDatabase struct{ *pgServer }
@@ -156,10 +174,6 @@ func (g postgresDatabase) open(ctx context.Context, place string) (closableStore
 	return postgres.Open(ctx, place, postgres.Config{MaxConns: poolSize})
 }
 
-func (g postgresDatabase) rawBackend(ctx context.Context, place string, _ *script) (rawBackend, error) {
-	return newRawPostgres(ctx, place)
-}
-
 func (g postgresDatabase) size(ctx context.Context, place string) (int64, error) {
 	conn, err := g.superuser(ctx, place)
 	if err != nil {
@@ -174,4 +188,15 @@ func (g postgresDatabase) size(ctx context.Context, place string) (int64, error)
 SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')`).Scan(&bytes)
 	return bytes, err
+}
+
+func (g postgresDatabase) expire(ctx context.Context, place string) (int, error) {
+	conn, err := g.superuser(ctx, place)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(ctx)
+	changed, err := conn.Exec(ctx, `
+UPDATE fermata.interrupts SET deadline = now() WHERE state = 'pending' AND convert_from(account, 'UTF8') LIKE $1`, tenantPrefix+"%")
+	return int(changed.RowsAffected()), err
 }

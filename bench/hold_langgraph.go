@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"time"
 )
 
@@ -43,40 +42,29 @@ type langGraphReply struct {
 	Micros    []int64 `json:"micros"`
 }
 
-// langGraphDir returns the directory of package.json, next to this file.
-func langGraphDir() (string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		return "", errors.New("the source directory is unknown")
-	}
-	dir := filepath.Join(filepath.Dir(file), "langgraph")
-	if _, err := os.Stat(filepath.Join(dir, "package-lock.json")); err != nil {
-		return "", fmt.Errorf("LangGraph's side needs bench/langgraph, as it was when this program was built: %w", err)
-	}
-	return dir, nil
-}
+// langGraphDir is the directory of package.json: the program and its tests run in bench.
+const langGraphDir = "langgraph"
 
 // langGraphInstalled reports whether the packages of the lock file are installed, according to
 // npm's record.
-func langGraphInstalled(dir string) bool {
-	lock, err := os.Stat(filepath.Join(dir, "package-lock.json"))
+func langGraphInstalled() bool {
+	lock, err := os.Stat(filepath.Join(langGraphDir, "package-lock.json"))
 	if err != nil {
 		return false
 	}
-	installed, err := os.Stat(filepath.Join(dir, "node_modules", ".package-lock.json"))
+	installed, err := os.Stat(filepath.Join(langGraphDir, "node_modules", ".package-lock.json"))
 	return err == nil && !installed.ModTime().Before(lock.ModTime())
 }
 
 // installLangGraph installs the packages of the lock file with npm, unless they are installed.
 // There is no way to continue without them: a missing comparison must not look like one.
 func installLangGraph(ctx context.Context, progress io.Writer) error {
-	dir, err := langGraphDir()
-	if err != nil || langGraphInstalled(dir) {
-		return err
+	if langGraphInstalled() {
+		return nil
 	}
-	fmt.Fprintln(progress, "npm ci in bench/langgraph; without a prebuilt better-sqlite3 binary it is compiled, which takes a minute or two")
+	fmt.Fprintln(progress, "npm ci in bench/langgraph")
 	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, progress, progress
+	cmd.Dir, cmd.Stdout, cmd.Stderr = langGraphDir, progress, progress
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("LangGraph could not be installed (it needs Node 20, npm and the registry; exclude hold/… with -scenario): %w", err)
 	}
@@ -84,12 +72,8 @@ func installLangGraph(ctx context.Context, progress io.Writer) error {
 }
 
 func newLangGraph(ctx context.Context, saver, place string, p workload) (_ *langGraph, err error) {
-	dir, err := langGraphDir()
-	if err != nil {
-		return nil, err
-	}
 	l := &langGraph{cmd: exec.CommandContext(ctx, "node", "pieces.mjs"), stderr: new(bytes.Buffer)}
-	l.cmd.Dir, l.cmd.Stderr = dir, l.stderr
+	l.cmd.Dir, l.cmd.Stderr = langGraphDir, l.stderr
 	l.cmd.Env = append(os.Environ(), "NODE_ENV=production", "LANGSMITH_TRACING=false", "LANGCHAIN_TRACING_V2=false")
 	if l.in, err = l.cmd.StdinPipe(); err != nil {
 		return nil, err

@@ -52,7 +52,11 @@ func newSealer() (*seal.Sealer, error) {
 }
 
 func (e *executorSide) start(ctx context.Context, key string) error {
-	outcome, err := e.executor.Run(ctx, executor.RunRequest{Account: benchAccount, StateKey: key, Graph: e.workload.graph, Input: json.RawMessage(reviewInput)})
+	return e.startIn(ctx, benchAccount, key)
+}
+
+func (e *executorSide) startIn(ctx context.Context, account, key string) error {
+	outcome, err := e.executor.Run(ctx, executor.RunRequest{Account: account, StateKey: key, Graph: e.workload.graph, Input: json.RawMessage(reviewInput)})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"time"
 
@@ -32,88 +33,75 @@ var (
 // inboxListPage is the page size of the lists.
 const inboxListPage = 50
 
-// inboxReads has the rows of one database.
-type inboxReads struct {
-	Name     string     `json:"name"`
-	Database string     `json:"database"`
-	Requests int        `json:"requests"`
-	Rows     []inboxRow `json:"rows"`
-	Shown    inboxShown `json:"shown"`
+// The goals: how much longer a read may take than its bare query, and the size of a first load.
+const (
+	maxInboxRatio = 3
+	maxFirstLoad  = 100 * kib
+)
+
+// measureInbox measures the reads on each database.
+func measureInbox(ctx context.Context, c config, r *recorder) error {
+	p := inboxFull
+	if c.quick {
+		p = inboxQuick
+	}
+	return c.onSelected("inbox", func(on, name string) error { return p.measure(ctx, on, name, r) })
 }
 
-// inboxRow compares one read: the minimum of the times of its repeats.
-type inboxRow struct {
-	Operation string        `json:"operation"`
-	Ours      time.Duration `json:"oursNs"`
-	Bare      time.Duration `json:"bareNs"`
-	Bytes     int           `json:"bytes"` // of the response
-}
-
-func (r inboxRow) ratio() float64 { return float64(r.Ours) / float64(r.Bare) }
-
-func inboxName(database string) string { return "inbox/" + database }
-
-func (p inboxPlan) measure(ctx context.Context, name string, progress io.Writer) (r inboxReads, err error) {
-	r = inboxReads{Name: inboxName(name), Requests: p.requests}
-	st, version, remove, err := openDatabase(ctx, name)
+func (p inboxPlan) measure(ctx context.Context, on, name string, r *recorder) (err error) {
+	st, remove, err := openDatabase(ctx, on, r)
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	r.Database = version
 	sealer, err := newSealer()
 	if err != nil {
-		return r, errors.Join(err, st.Close())
+		return errors.Join(err, st.Close())
 	}
 	side, err := newExecutorSide(executor.Config{Store: st, Sealer: sealer}, newWorkload(workloadReview), st.Close)
 	if err != nil {
-		return r, errors.Join(err, st.Close())
+		return errors.Join(err, st.Close())
 	}
 	defer func() { err = errors.Join(err, side.close()) }()
-	fmt.Fprintf(progress, "%s: asking %d requests\n", r.Name, p.requests)
+	r.printf("%s: creating %d requests", name, p.requests)
 	for n := range p.requests {
 		if err := side.start(ctx, fmt.Sprintf("inbox-%05d", n)); err != nil {
-			return r, err
+			return err
 		}
 	}
-	site, key, err := openSite(ctx, side)
+	site, err := openSite(ctx, side)
 	if err != nil {
-		return r, err
+		return err
 	}
-	if r.Rows, err = p.compare(ctx, side, site); err != nil {
-		return r, err
-	}
-	r.Shown, err = p.measureShown(ctx, site, key)
-	return r, err
+	return p.compare(ctx, side, site, name, r)
 }
 
-// openSite returns the pages in front of the API, and an API key of the person who uses them.
-func openSite(ctx context.Context, side *executorSide) (site http.Handler, key string, err error) {
+// openSite returns the pages in front of the API.
+func openSite(ctx context.Context, side *executorSide) (http.Handler, error) {
 	s := &benchServer{executorSide: side}
 	keys, err := s.keys(ctx, benchAccount, 1)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	api, err := server.New(server.Config{
 		Executor: side.executor, Auth: authn.Keys(side.store), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Limits: server.Limits{Rate: unlimited, Burst: unlimited},
 	})
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	site, err = web.New(web.Config{API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return web.New(web.Config{API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Authorization", "Bearer "+keys[0])
 		api.ServeHTTP(w, r)
 	})})
-	return site, keys[0], err
 }
 
-// compare reads a list, a search and a request.
-func (p inboxPlan) compare(ctx context.Context, side *executorSide, handler http.Handler) (rows []inboxRow, err error) {
+// compare reads a list, a search, a request and the page. The minimum of the repeats counts.
+func (p inboxPlan) compare(ctx context.Context, side *executorSide, handler http.Handler, name string, r *recorder) error {
 	open := store.InboxFilter{State: store.InterruptPending, Limit: inboxListPage}
 	first, err := side.store.InboxItems(ctx, benchAccount, open)
 	if err != nil || len(first) == 0 {
-		return nil, errors.Join(err, errors.New("there is no request"))
+		return errors.Join(err, errors.New("there is no request"))
 	}
 	ofKind := open
 	ofKind.Kind = first[0].Kind
@@ -136,33 +124,35 @@ func (p inboxPlan) compare(ctx context.Context, side *executorSide, handler http
 			_, err := side.store.InboxItem(ctx, benchAccount, first[0].ID)
 			return err
 		}},
-		{"first load of the page", "/inbox", list(open)},
 	} {
-		row := inboxRow{Operation: c.name}
+		var ours, bare time.Duration
 		for range p.repeats {
-			bare, err := timed(c.bare)
+			theirs, err := timed(c.bare)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", c.name, err)
+				return fmt.Errorf("%s: %w", c.name, err)
 			}
-			ours, err := timed(func() error { row.Bytes, err = get(ctx, handler, c.path); return err })
+			one, err := timed(func() error { return get(ctx, handler, c.path) })
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", c.name, err)
+				return fmt.Errorf("%s: %w", c.name, err)
 			}
-			if row.Ours == 0 || ours < row.Ours {
-				row.Ours = ours
+			if ours == 0 || one < ours {
+				ours = one
 			}
-			if row.Bare == 0 || bare < row.Bare {
-				row.Bare = bare
+			if bare == 0 || theirs < bare {
+				bare = theirs
 			}
 		}
-		if c.path == "/inbox" {
-			if row.Bytes, err = firstLoad(ctx, handler, c.path); err != nil {
-				return nil, err
-			}
-		}
-		rows = append(rows, row)
+		m := &scenarioMetrics{name: name + " " + c.name}
+		m.millis("ours", ours)
+		m.millis("bare query", bare)
+		m.add("ratio", float64(ours)/float64(bare), unitTimes).AtMost = maxInboxRatio
+		r.add(m)
 	}
-	return rows, nil
+	bytes, err := firstLoad(ctx, handler, "/inbox")
+	m := &scenarioMetrics{name: name + " first load"}
+	m.add("over the wire", float64(bytes), unitBytes).AtMost = maxFirstLoad
+	r.add(m)
+	return err
 }
 
 func timed(do func() error) (time.Duration, error) {
@@ -171,60 +161,45 @@ func timed(do func() error) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// get returns the size of a response.
-func get(ctx context.Context, handler http.Handler, path string) (int, error) {
+func get(ctx context.Context, handler http.Handler, path string) error {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
 	if w.Code != http.StatusOK {
-		return 0, fmt.Errorf("GET %s: %d %.200s", path, w.Code, w.Body)
+		return fmt.Errorf("GET %s: %d %.200s", path, w.Code, w.Body)
 	}
-	return w.Body.Len(), nil
+	return nil
 }
 
-// maxInboxRatio is how much longer a read may take than its bare query.
-const maxInboxRatio = 3
+var staticPath = regexp.MustCompile(`(?:href|src)="(/static/[^"]+)"`)
 
-// judgeInbox judges the reads. A quick run is not judged.
-func judgeInbox(found []inboxReads, quick bool) (verdicts []verdict) {
-	if quick {
-		return nil
-	}
-	for _, r := range found {
-		for _, row := range r.Rows {
-			if strings.HasPrefix(row.Operation, "first load") { // it makes several reads
-				verdicts = append(verdicts, verdict{
-					Goal:   fmt.Sprintf("%s: the first load has at most 100 KiB over the wire", r.Name),
-					Judged: true, Met: row.Bytes <= 100*kib, Measured: fmt.Sprintf("%.1f KiB", float64(row.Bytes)/kib),
-				})
-				continue
-			}
-			verdicts = append(verdicts, verdict{
-				Goal:   fmt.Sprintf("%s: %s takes at most 3 × its bare query", r.Name, row.Operation),
-				Judged: row.Bare > 0, Met: row.ratio() <= maxInboxRatio, Measured: times(row.ratio(), row.Bare > 0),
-			})
+// firstLoad returns how many bytes a browser receives for a page with its style sheet, scripts and
+// icon, as the server sends them.
+func firstLoad(ctx context.Context, site http.Handler, path string) (int, error) {
+	read := func(path string) (*httptest.ResponseRecorder, error) {
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+		r.Header.Set("Accept-Encoding", "gzip")
+		w := httptest.NewRecorder()
+		site.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			return nil, fmt.Errorf("GET %s: %d", path, w.Code)
 		}
-		verdicts = append(verdicts, verdict{
-			Goal:   fmt.Sprintf("%s: 99 %% of decisions show in the list of another person within a second", r.Name),
-			Judged: r.Shown.Decisions > 0, Met: r.Shown.P99+scriptDelay <= maxShown, Measured: millis(float64(r.Shown.P99+scriptDelay)) + " ms",
-		})
+		return w, nil
 	}
-	return verdicts
-}
-
-func (r *report) inbox(out *strings.Builder) {
-	if len(r.Inbox) == 0 {
-		return
+	page, err := read(path)
+	if err != nil {
+		return 0, err
 	}
-	out.WriteString("\n| inbox | open requests | read | ours | bare query | ratio | bytes |\n|---|--:|---|--:|--:|--:|--:|\n")
-	for _, i := range r.Inbox {
-		for _, row := range i.Rows {
-			fmt.Fprintf(out, "| `%s` %s | %s | %s | %s ms | %s ms | %s | %s |\n", i.Name, i.Database, grouped(i.Requests), row.Operation,
-				millis(float64(row.Ours)), millis(float64(row.Bare)), times(row.ratio(), row.Bare > 0), grouped(row.Bytes))
+	bytes := page.Body.Len()
+	for _, match := range staticPath.FindAllStringSubmatch(page.Body.String(), -1) {
+		if strings.HasSuffix(match[1], ".png") { // installed pages load it
+			continue
 		}
+		file, err := read(match[1])
+		if err != nil {
+			return 0, err
+		}
+		bytes += file.Body.Len()
 	}
-	out.WriteString("\n| inbox | decisions | shown to another person after, p50 / p99 |\n|---|--:|--:|\n")
-	for _, i := range r.Inbox {
-		fmt.Fprintf(out, "| `%s` | %s | %s / %s ms |\n", i.Name, grouped(i.Shown.Decisions), millis(float64(i.Shown.P50+scriptDelay)), millis(float64(i.Shown.P99+scriptDelay)))
-	}
+	return bytes, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,12 +22,8 @@ type config struct {
 	quick      bool
 	cpuProfile string
 	parked     int
-	decided    int
 	talking    int
 }
-
-// stretch is long enough for many garbage collections.
-const stretch = 100 * time.Millisecond
 
 func main() {
 	if isChild() {
@@ -53,10 +48,9 @@ func parse(args []string) (config, error) {
 	var c config
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.IntVar(&c.rounds, "rounds", 15, "number of rounds in which the two sides alternate")
-	flags.BoolVar(&c.json, "json", false, "write JSON, with every round, instead of Markdown")
-	flags.BoolVar(&c.quick, "quick", false, "run one operation of everything as a correctness check; its times are not judged")
+	flags.BoolVar(&c.json, "json", false, "write JSON instead of Markdown")
+	flags.BoolVar(&c.quick, "quick", false, "run one operation of everything as a correctness check; only sizes have goals")
 	flags.IntVar(&c.parked, "parked", 0, "also measure an executor with this many waiting runs; a million takes minutes and gigabytes")
-	flags.IntVar(&c.decided, "decided", 0, "also measure a report over this many decisions; a million takes minutes and gigabytes")
 	flags.IntVar(&c.talking, "conversations", talkFull.conversations, "number of open conversations in the scenarios dialog/…")
 	flags.StringVar(&c.cpuProfile, "cpuprofile", "", "write a CPU profile to this `file`; samples carry the labels side and scenario")
 	scenario := flags.String("scenario", "", "measure only the scenarios whose name matches this `regexp`")
@@ -72,15 +66,35 @@ func parse(args []string) (config, error) {
 	if c.parked != 0 && (c.parked < parkedFull.few || c.parked > maxParked) {
 		return c, fmt.Errorf("-parked must be between %d and %d", parkedFull.few, maxParked)
 	}
-	if c.decided != 0 && (c.decided < minDecided || c.decided > maxParked) {
-		return c, fmt.Errorf("-decided must be between %d and %d", minDecided, maxParked)
-	}
 	if c.talking <= talkFull.single || c.talking > maxParked {
 		return c, fmt.Errorf("-conversations must be between %d and %d", talkFull.single+1, maxParked)
 	}
 	var err error
 	c.scenario, err = regexp.Compile(*scenario)
 	return c, err
+}
+
+// families are the kinds of scenarios, in the order of the report. Each measures those of its
+// scenarios that the command line selects.
+var families = []func(context.Context, config, *recorder) error{
+	measureEngines, measureHold, measureWeb, measureParked, measureRecovery, measureInbox, measureTalk,
+}
+
+// recorder takes the metrics and versions of all families, and shows progress.
+type recorder struct {
+	report
+	progress io.Writer
+}
+
+func (r *recorder) printf(text string, values ...any) { fmt.Fprintf(r.progress, text+"\n", values...) }
+
+func (r *recorder) add(s *scenarioMetrics) { r.Metrics = append(r.Metrics, s.list...) }
+
+// version notes the version of a database or peer.
+func (r *recorder) version(text string) {
+	if !slices.Contains(r.Machine.Other, text) {
+		r.Machine.Other = append(r.Machine.Other, text)
+	}
 }
 
 // run measures and writes the report to out, and its progress to progress.
@@ -92,120 +106,48 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	r := &report{Machine: describe(time.Now()), Rounds: c.rounds}
-	if err := c.measure(ctx, r, progress); err != nil {
-		return err
+	r := &recorder{report: report{Machine: describe(time.Now()), Rounds: c.rounds}, progress: progress}
+	if c.quick {
+		r.Rounds = 1
 	}
-	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Hold.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeRecovery(r.Recovery, c.quick), judgeHistory(r.History, c.quick), judgeInbox(r.Inbox, c.quick), judgeTalk(r.Talk, c.quick), judgeSlack(r.Slack, r.SlackOutage, c.quick))
+	for _, measure := range families {
+		if err := measure(ctx, c, r); err != nil {
+			return err
+		}
+	}
+	if len(r.Metrics) == 0 {
+		return fmt.Errorf("no scenario matches %s, or it is parked/… and needs -parked", c.scenario)
+	}
+	if c.quick {
+		for i := range r.Metrics {
+			if m := &r.Metrics[i]; m.Unit != unitBytes {
+				m.AtLeast, m.AtMost = 0, 0
+			}
+		}
+	}
 	if c.json {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r)
+		return r.json(out)
 	}
 	return r.markdown(out)
 }
 
-// measure measures the selected scenarios: the engines, waiting runs, the server, and parked runs.
-func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
-	engines := plan{rounds: c.rounds, duration: stretch}
-	hold, web, park, recovery, inbox, talking, clicks := holdFull, webFull, parkedFull, recoveryFull, inboxFull, talkFull, slackFull
-	talking.conversations = c.talking
-	if c.quick {
-		engines, hold, web, park, recovery, inbox, talking, clicks, r.Rounds = plan{rounds: 1}, holdQuick, webQuick, parkedQuick, recoveryQuick, inboxQuick, talkQuick, slackQuick, 1
-	}
-	chosen := matching(c.scenario, scenarios(), func(s scenario) string { return s.name })
-	holding := matching(c.scenario, holdScenarios(), holdScenario.name)
-	deciding := matching(c.scenario, deskScenarios(), holdScenario.name)
-	serving := matching(c.scenario, webScenarios(), holdScenario.name)
-	web.noisy = matching(c.scenario, []string{onSQLite, onPostgres}, noisyName)
-	var parking, reporting []string
-	if c.parked > 0 {
-		parking = matching(c.scenario, []string{onSQLite, onPostgres}, parkedName)
-	}
-	if c.decided > 0 {
-		reporting = matching(c.scenario, []string{onSQLite, onPostgres}, historyName)
-	}
-	reading := matching(c.scenario, []string{onSQLite, onPostgres}, inboxName)
-	conversing := matching(c.scenario, []string{onSQLite, onPostgres}, talkName)
-	clicking := matching(c.scenario, []string{onSQLite, onPostgres}, slackName)
-	interrupted := c.scenario.MatchString(slackOutageName)
-	breaking := c.scenario.MatchString(recoveryName)
-	if !breaking && !interrupted && len(clicking)+len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.noisy)+len(parking)+len(reporting)+len(reading)+len(conversing) == 0 {
-		return fmt.Errorf("no scenario matches %s, or it is parked/… or history/… and needs -parked or -decided", c.scenario)
-	}
-	for i := range chosen {
-		if c.quick && chosen[i].bulky {
-			chosen[i].eino = nil
+// selected returns the scenarios that the command line selects.
+func selected[S any](c config, all []S, name func(S) string) []S {
+	return slices.DeleteFunc(all, func(s S) bool { return !c.scenario.MatchString(name(s)) })
+}
+
+// onSelected measures the scenarios of a family that has one for each database.
+func (c config) onSelected(family string, measure func(database, name string) error) error {
+	for _, database := range []string{onSQLite, onPostgres} {
+		name := family + "/" + database
+		if !c.scenario.MatchString(name) {
+			continue
+		}
+		if err := measure(database, name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	r.Results, err = engines.measure(ctx, chosen, func(round int, scenario string) {
-		fmt.Fprintf(progress, "round %d of %d: %s\n", round+1, engines.rounds, scenario)
-	})
-	if err != nil {
-		return err
-	}
-	hold.rounds, hold.langGraph = min(hold.rounds, c.rounds), true
-	if r.Hold, err = hold.measure(ctx, holding, progress); err != nil {
-		return err
-	}
-	if r.Desk, err = hold.measureDesk(ctx, deciding, progress); err != nil {
-		return err
-	}
-	web.rounds = min(web.rounds, c.rounds)
-	if r.Web, err = web.measure(ctx, serving, progress); err != nil {
-		return err
-	}
-	park.many = c.parked
-	r.Parked, err = measureOnEach(parking, parkedName, func(on string) (parkedResult, error) { return park.measure(ctx, on, progress) })
-	if err != nil {
-		return err
-	}
-	if breaking {
-		one, err := recovery.measure(ctx, progress)
-		if err != nil {
-			return fmt.Errorf("%s: %w", recoveryName, err)
-		}
-		r.Recovery = append(r.Recovery, one)
-	}
-	r.History, err = measureOnEach(reporting, historyName, func(on string) (historyResult, error) { return measureHistory(ctx, on, c.decided, progress) })
-	if err != nil {
-		return err
-	}
-	r.Inbox, err = measureOnEach(reading, inboxName, func(on string) (inboxReads, error) { return inbox.measure(ctx, on, progress) })
-	if err != nil {
-		return err
-	}
-	r.Talk, err = measureOnEach(conversing, talkName, func(on string) (talkResult, error) { return talking.measure(ctx, on, progress) })
-	if err != nil {
-		return err
-	}
-	r.Slack, err = measureOnEach(clicking, slackName, func(on string) (slackResult, error) { return clicks.measure(ctx, on, progress) })
-	if err != nil || !interrupted {
-		return err
-	}
-	one, err := clicks.measureOutage(ctx, progress)
-	if err != nil {
-		return fmt.Errorf("%s: %w", slackOutageName, err)
-	}
-	r.SlackOutage = append(r.SlackOutage, one)
 	return nil
-}
-
-// matching returns the scenarios whose names match.
-func matching[S any](pattern *regexp.Regexp, all []S, name func(S) string) []S {
-	return slices.DeleteFunc(all, func(s S) bool { return !pattern.MatchString(name(s)) })
-}
-
-// measureOnEach measures a scenario on one database after the other.
-func measureOnEach[R any](databases []string, name func(on string) string, measure func(on string) (R, error)) (all []R, err error) {
-	for _, on := range databases {
-		one, err := measure(on)
-		if err != nil {
-			return all, fmt.Errorf("%s: %w", name(on), err)
-		}
-		all = append(all, one)
-	}
-	return all, nil
 }
 
 func profile(name string) (stop func() error, err error) {

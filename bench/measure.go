@@ -12,15 +12,37 @@ import (
 
 // sample is the average cost of an operation.
 type sample struct {
-	CPU    float64 `json:"cpuNs"` // user and system time of the whole process
-	Wall   float64 `json:"wallNs"`
-	Allocs float64 `json:"allocs"`
-	Bytes  float64 `json:"allocBytes"`
+	cpu    float64 // user and system time of the whole process, in nanoseconds
+	allocs float64
 }
 
-// minimum has the smaller of each value: disturbances only add to a measurement.
-func minimum(a, b sample) sample {
-	return sample{CPU: min(a.CPU, b.CPU), Wall: min(a.Wall, b.Wall), Allocs: min(a.Allocs, b.Allocs), Bytes: min(a.Bytes, b.Bytes)}
+// result is the measurement of a scenario.
+type result struct {
+	scenario   scenario
+	ours, eino *side
+}
+
+// metrics returns the cost of an operation on both sides, and our share of Eino's.
+func (r result) metrics() *scenarioMetrics {
+	s := &scenarioMetrics{name: r.scenario.name}
+	if r.scenario.sizeOnly {
+		r.stored(s)
+		return s
+	}
+	ours, eino := r.ours.best(), r.eino.best()
+	s.millis("CPU", time.Duration(ours.cpu))
+	s.millis("CPU of Eino", time.Duration(eino.cpu))
+	s.add("share", ours.cpu/eino.cpu, unitTimes).AtMost = r.scenario.cpuShare
+	s.add("allocations", ours.allocs, "")
+	s.add("of Eino", eino.allocs, "")
+	s.add("share", ours.allocs/eino.allocs, unitTimes)
+	r.stored(s)
+	return s
+}
+
+func (r result) stored(s *scenarioMetrics) {
+	s.add("stored", float64(r.ours.stored), unitBytes).AtMost = float64(r.scenario.maxStored)
+	s.add("by Eino", float64(r.eino.stored), unitBytes)
 }
 
 // plan defines the precision of the measurement.
@@ -30,20 +52,20 @@ type plan struct {
 	duration time.Duration
 }
 
+// stretch is the CPU time of a measurement: long enough for many garbage collections.
+const stretch = 100 * time.Millisecond
+
 // measure runs the scenarios. Each round runs every scenario on both sides, so that a slow minute
 // of the machine affects all of them.
-func (p plan) measure(ctx context.Context, list []scenario, progress func(round int, scenario string)) ([]result, error) {
-	pairs := make([][]*side, len(list))
+func (p plan) measure(ctx context.Context, list []scenario, r *recorder) ([]result, error) {
+	results := make([]result, len(list))
 	for i, s := range list {
-		pairs[i] = []*side{{scenario: s, name: "ours", make: s.ours}}
-		if s.eino != nil {
-			pairs[i] = append(pairs[i], &side{scenario: s, name: "eino", make: s.eino})
-		}
+		results[i] = result{s, &side{scenario: s, name: "ours", make: s.ours}, &side{scenario: s, name: "eino", make: s.eino}}
 	}
 	for round := range p.rounds {
-		for i, sides := range pairs {
-			progress(round, list[i].name)
-			order := slices.Clone(sides)
+		for _, one := range results {
+			r.printf("round %d of %d: %s", round+1, p.rounds, one.scenario.name)
+			order := []*side{one.ours, one.eino}
 			if round%2 == 1 {
 				slices.Reverse(order) // alternate which side is second
 			}
@@ -54,11 +76,7 @@ func (p plan) measure(ctx context.Context, list []scenario, progress func(round 
 			}
 		}
 	}
-	found := make([]result, len(list))
-	for i, sides := range pairs {
-		found[i] = newResult(list[i], sides)
-	}
-	return found, nil
+	return results, nil
 }
 
 // side is one side of a scenario under measurement.
@@ -70,6 +88,17 @@ type side struct {
 	times  int // operations per round; 0 means not known yet
 	stored int
 	rounds []sample
+}
+
+// best has the smallest of each value: disturbances only add to a measurement.
+func (s *side) best() (best sample) {
+	for i, one := range s.rounds {
+		if i == 0 {
+			best = one
+		}
+		best = sample{cpu: min(best.cpu, one.cpu), allocs: min(best.allocs, one.allocs)}
+	}
+	return best
 }
 
 // round takes one sample with a new engine: the memory of one scenario must not affect the garbage
@@ -84,9 +113,6 @@ func (s *side) round(ctx context.Context, p plan) error {
 	eng, err := s.make()
 	if err != nil {
 		return err
-	}
-	if eng.close != nil {
-		defer func() { _ = eng.close() }() // temporary files; the measurement is over
 	}
 	if eng.stored != nil {
 		if s.stored, err = eng.stored(ctx); err != nil {
@@ -121,8 +147,8 @@ func (s *side) calibrate(ctx context.Context, eng *engine, stretch time.Duration
 		if err != nil {
 			return err
 		}
-		if spent := one.CPU * float64(s.times); spent >= float64(stretch)/4 {
-			s.times = max(1, int(float64(stretch)/one.CPU))
+		if spent := one.cpu * float64(s.times); spent >= float64(stretch)/4 {
+			s.times = max(1, int(float64(stretch)/one.cpu))
 			return nil
 		}
 		s.times *= 2
@@ -134,19 +160,15 @@ func measureOnce(ctx context.Context, eng *engine, times int) (sample, error) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	cpu, wall := cpuTime(), time.Now()
+	cpu := cpuTime()
 	for range times {
 		if err := eng.do(ctx); err != nil {
 			return sample{}, err
 		}
 	}
-	spent, passed := cpuTime()-cpu, time.Since(wall)
+	spent := cpuTime() - cpu
 	runtime.ReadMemStats(&after)
-	n := float64(times)
-	return sample{
-		CPU: float64(spent) / n, Wall: float64(passed) / n,
-		Allocs: float64(after.Mallocs-before.Mallocs) / n, Bytes: float64(after.TotalAlloc-before.TotalAlloc) / n,
-	}, nil
+	return sample{cpu: float64(spent) / float64(times), allocs: float64(after.Mallocs-before.Mallocs) / float64(times)}, nil
 }
 
 // cpuTime returns the CPU time of the process so far, for all threads.

@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/store/memory"
-	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 var review = fermata.NewKind[string, string]("bench-review")
@@ -129,32 +125,13 @@ func oursWait(text string, mode saveMode) (*engine, error) {
 	return waitingEngine(o, 1, expect(doc{Text: text, Steps: lineLength, Answer: answer})), nil
 }
 
-// oursSQLite is oursWait with a file.
-func oursSQLite(text string, mode saveMode) (*engine, error) {
-	dir, err := os.MkdirTemp("", "fermata-bench-")
-	if err != nil {
-		return nil, err
-	}
-	st, err := sqlite.Open(filepath.Join(dir, "bench.db"))
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	o, err := newOurs(oursLine(lineAsk), st, doc{Text: text}, mode)
-	if err != nil {
-		return nil, errors.Join(err, st.Close(), os.RemoveAll(dir))
-	}
-	s := waitingEngine(o, 1, expect(doc{Text: text, Steps: lineLength, Answer: answer}))
-	s.close = func() error { return errors.Join(st.Close(), os.RemoveAll(dir)) }
-	return s, nil
-}
-
 // oursNest is a nested graph; the innermost one interrupts.
-func oursNest(depth int, text string, input doc, mode saveMode) (*engine, error) {
+func oursNest(depth int, text string) (*engine, error) {
 	g, err := oursNested(depth, text)
 	if err != nil {
 		return nil, err
 	}
-	o, err := newOurs(g, memory.New(), input, mode)
+	o, err := newOurs(g, memory.New(), doc{}, saveOnHold)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func oursFanAsk(ctx context.Context, name string) (string, error) {
 }
 
 // oursFanNodes has n parallel nodes.
-func oursFanNodes(n int, mode saveMode) (*engine, error) {
+func oursFanNodes(n int) (*engine, error) {
 	g := graph.New[fan]("fan")
 	graph.MergeField(g, "answers", graph.Append[[]string])
 	for i := range n {
@@ -43,60 +43,17 @@ func oursFanNodes(n int, mode saveMode) (*engine, error) {
 		g.Edge(graph.Start, name)
 		g.Edge(name, graph.End)
 	}
-	return oursFan(g, fan{}, n, mode)
+	return oursFan(g, fan{}, n)
 }
 
 // oursFanEach has one node that works on n items.
-func oursFanEach(n int, mode saveMode) (*engine, error) {
+func oursFanEach(n int) (*engine, error) {
 	g := graph.New[fan]("fan")
 	graph.Each(g, "each", func(f fan) []string { return f.Places }, oursFanAsk,
 		func(f fan, left []string) fan { return fan{Answers: left} })
 	g.Edge(graph.Start, "each")
 	g.Edge("each", graph.End)
-	return oursFan(g, fanOver(n), n, mode)
-}
-
-// oursFanFlows has one node that runs n graphs, one per item.
-func oursFanFlows(n int, mode saveMode) (*engine, error) {
-	inner := graph.New[item]("item")
-	inner.Node("ask", func(ctx context.Context, i item) (item, error) {
-		left, err := oursFanAsk(ctx, i.Place)
-		i.Answer = left
-		return i, err
-	})
-	inner.Edge(graph.Start, "ask")
-	inner.Edge("ask", graph.End)
-	flow, err := inner.Compile()
-	if err != nil {
-		return nil, err
-	}
-	g := graph.New[fan]("fan")
-	graph.EachFlow(g, "each", itemsOf, flow, collectItems)
-	g.Edge(graph.Start, "each")
-	g.Edge("each", graph.End)
-	return oursFan(g, fanOver(n), n, mode)
-}
-
-// item is the state of the graph for one place.
-type item struct {
-	Place  string `json:"place"`
-	Answer string `json:"answer,omitempty"`
-}
-
-func itemsOf(f fan) []item {
-	items := make([]item, len(f.Places))
-	for i, place := range f.Places {
-		items[i].Place = place
-	}
-	return items
-}
-
-func collectItems(_ fan, items []item) fan {
-	left := make([]string, len(items))
-	for i := range items {
-		left[i] = items[i].Answer
-	}
-	return fan{Answers: left}
+	return oursFan(g, fanOver(n), n)
 }
 
 // fanOver is the input of the graphs that work on a list.
@@ -108,8 +65,8 @@ func fanOver(n int) fan {
 	return input
 }
 
-func oursFan(g *graph.Graph[fan], input fan, n int, mode saveMode) (*engine, error) {
-	o, err := newOurs(g, memory.New(), input, mode)
+func oursFan(g *graph.Graph[fan], input fan, n int) (*engine, error) {
+	o, err := newOurs(g, memory.New(), input, saveOnHold)
 	if err != nil {
 		return nil, err
 	}

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata/internal/executor"
 )
 
 // The scenarios parked/… measure the cost of waiting runs: an executor in its own process has none,
-// a few, or very many of them in its store while some are decided.
+// a few, or very many of them in its store while some are decided. Then their inbox is read, and
+// some expire.
 
 // parkedPlan has the number of waiting runs, and how many of them are decided.
 type parkedPlan struct {
@@ -29,48 +28,48 @@ var (
 	parkedQuick = parkedPlan{few: 1000, rounds: 2, decisions: 5, pages: 3}
 )
 
+// The goals for any number of runs: memory in addition to that of a process with an empty store,
+// the p99 of a decision relative to that with few runs, the start of a process, an inbox page, the
+// expiry of one request, and the p99 of a decision during expiry relative to that before.
+const (
+	maxParkedMemory  = 50 * mib
+	maxParkedP99     = 2
+	maxStartTime     = 2 * time.Second
+	maxPageTime      = 50 * time.Millisecond
+	maxExpiryTime    = 600 * time.Microsecond // a minute for a hundred thousand
+	maxSweepSlowdown = 2
+)
+
 // parkedText is short: the number of runs matters, and a million should fit on a disk.
 var parkedText = randomText(100)
 
-// parkedResult is the result on one kind of database.
-type parkedResult struct {
-	Name     string `json:"name"`
-	Database string `json:"database"`
-	Few      int    `json:"few"`
-	Many     int    `json:"many"`
-	// Resident memory of the process in bytes: idle after a garbage collection, and the maximum
-	// while runs were decided.
-	EmptyIdle int64 `json:"emptyIdle"`
-	ManyIdle  int64 `json:"manyIdle"`
-	FewBusy   int64 `json:"fewBusy"`
-	ManyBusy  int64 `json:"manyBusy"`
-	// Latency of a decision, in nanoseconds.
-	FewP50    float64       `json:"fewP50Ns"`
-	FewP99    float64       `json:"fewP99Ns"`
-	ManyP50   float64       `json:"manyP50Ns"`
-	ManyP99   float64       `json:"manyP99Ns"`
-	Decisions int           `json:"decisions"`
-	Filled    time.Duration `json:"filledNs"`
-	Bytes     int64         `json:"bytes"`
-	// Began is the startup time of the process with the many runs.
-	Began time.Duration `json:"beganNs"`
-	Inbox inboxResult   `json:"inbox"`
-	Sweep sweepResult   `json:"sweep"`
+// measureParked measures each database, if the command line asks for it.
+func measureParked(ctx context.Context, c config, r *recorder) error {
+	if c.parked == 0 {
+		return nil
+	}
+	p := parkedFull
+	if c.quick {
+		p = parkedQuick
+	}
+	p.many = c.parked
+	return c.onSelected("parked", func(on, name string) error {
+		m, err := p.measure(ctx, on, name, r)
+		if err == nil {
+			r.add(m)
+		}
+		return err
+	})
 }
 
-func parkedName(database string) string { return "parked/" + database }
-
-// measure measures one kind of database.
-func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer) (r parkedResult, err error) {
-	r = parkedResult{Name: parkedName(name), Few: p.few, Many: p.many}
-	db, err := newDatabase(ctx, name)
+// measure measures one kind of database: processes when idle, during decisions and inbox reads, and
+// during expiry.
+func (p parkedPlan) measure(ctx context.Context, on, name string, r *recorder) (_ *scenarioMetrics, err error) {
+	db, err := newDatabase(ctx, on, r)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	if r.Database, err = db.version(ctx); err != nil {
-		return r, err
-	}
 	var lots [3]*parkedDatabase
 	defer func() {
 		for _, l := range lots {
@@ -79,75 +78,70 @@ func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer
 			}
 		}
 	}()
+	var startup time.Duration
 	for i, runs := range []int{0, p.few, p.many} {
-		fmt.Fprintf(progress, "%s: filling a database with %d runs\n", r.Name, runs)
-		started := time.Now()
+		r.printf("%s: starting %d runs", name, runs)
 		if lots[i], err = newParkedDatabase(ctx, db, runs); err != nil {
-			return r, err
+			return nil, err
 		}
-		r.Filled = time.Since(started)
+		if startup, err = timed(func() error { return lots[i].run(ctx) }); err != nil {
+			return nil, err
+		}
 	}
-	if r.Bytes, err = db.size(ctx, lots[2].place); err != nil {
-		return r, err
+	empty, few, many := lots[0], lots[1], lots[2]
+	m := &scenarioMetrics{name: fmt.Sprintf("%s %s", name, grouped(p.many))}
+	bytes, err := db.size(ctx, many.place)
+	if err != nil {
+		return nil, err
 	}
-	return r, p.observe(ctx, lots[0], lots[1], lots[2], &r, progress)
+	m.add("disk", float64(bytes), "B")
+	m.millis("process started", startup).AtMost = float64(maxStartTime.Milliseconds())
+	emptyIdle, err := empty.idle()
+	if err != nil {
+		return nil, err
+	}
+	manyIdle, err := many.idle()
+	if err != nil {
+		return nil, err
+	}
+	fewLatencies, manyLatencies, busy, err := p.decide(few, many, name, r)
+	if err != nil {
+		return nil, err
+	}
+	m.add("memory of an empty store", float64(emptyIdle), "B")
+	m.add("more with all", float64(max(manyIdle, busy)-emptyIdle), unitBytes).AtMost = maxParkedMemory
+	before := m.percentiles("decision with "+grouped(p.few), fewLatencies).Value
+	after := m.percentiles("with all", manyLatencies).Value
+	m.add("slowdown", after/before, unitTimes).AtMost = maxParkedP99
+	r.printf("%s: the inbox", name)
+	if err := many.inbox(ctx, p.pages, m); err != nil {
+		return nil, err
+	}
+	r.printf("%s: expiring some of the runs", name)
+	during, err := many.sweep(ctx, p.pause, m)
+	m.add("slowdown during expiry", during/after, unitTimes).AtMost = maxSweepSlowdown
+	return m, err
 }
 
-// observe measures the processes when idle, during decisions and inbox reads, and during expiry.
-func (p parkedPlan) observe(ctx context.Context, empty, few, many *parkedDatabase, r *parkedResult, progress io.Writer) (err error) {
-	for _, l := range []*parkedDatabase{empty, few, many} {
-		started := time.Now()
-		if err := l.run(ctx); err != nil {
-			return err
-		}
-		r.Began = time.Since(started)
-	}
-	if r.EmptyIdle, err = empty.idle(); err != nil {
-		return err
-	}
-	if r.ManyIdle, err = many.idle(); err != nil {
-		return err
-	}
-	if err := p.decide(few, many, r, progress); err != nil {
-		return err
-	}
-	fmt.Fprintf(progress, "%s: the inbox\n", r.Name)
-	if r.Inbox, err = many.inbox(ctx, p.pages); err != nil {
-		return err
-	}
-	fmt.Fprintf(progress, "%s: expiring some of the runs\n", r.Name)
-	r.Sweep, err = many.sweep(ctx, p.pause)
-	return err
-}
-
-// decide alternates between decisions of the few and of the many.
-func (p parkedPlan) decide(few, many *parkedDatabase, r *parkedResult, progress io.Writer) error {
-	var found [2][]time.Duration
-	most := [2]*int64{&r.FewBusy, &r.ManyBusy}
+// decide alternates between decisions of the few and of the many, and returns their latencies and
+// the largest resident memory of the many.
+func (p parkedPlan) decide(few, many *parkedDatabase, name string, r *recorder) (fewLatencies, manyLatencies []time.Duration, busy int64, err error) {
 	for round := range p.rounds + 1 {
-		fmt.Fprintf(progress, "%s: round %d of %d\n", r.Name, round, p.rounds)
-		order := []int{0, 1}
-		if round%2 == 1 {
-			slices.Reverse(order)
+		r.printf("%s: round %d of %d", name, round, p.rounds)
+		a, _, err := few.decide(p.decisions, p.pause)
+		if err != nil {
+			return nil, nil, 0, err
 		}
-		for _, i := range order {
-			latencies, resident, err := []*parkedDatabase{few, many}[i].decide(p.decisions, p.pause)
-			if err != nil {
-				return err
-			}
-			if round > 0 { // the first one warms up
-				found[i] = append(found[i], latencies...)
-			}
-			*most[i] = max(*most[i], resident)
+		b, resident, err := many.decide(p.decisions, p.pause)
+		if err != nil {
+			return nil, nil, 0, err
 		}
+		if round > 0 { // the first one warms up
+			fewLatencies, manyLatencies = append(fewLatencies, a...), append(manyLatencies, b...)
+		}
+		busy = max(busy, resident)
 	}
-	for i := range found {
-		slices.Sort(found[i])
-	}
-	r.Decisions = len(found[1])
-	r.FewP50, r.FewP99 = float64(percentile(found[0], 50)), float64(percentile(found[0], 99))
-	r.ManyP50, r.ManyP99 = float64(percentile(found[1], 50)), float64(percentile(found[1], 99))
-	return nil
+	return fewLatencies, manyLatencies, busy, nil
 }
 
 // parkedDatabase is a database with waiting runs, and its process.
@@ -160,33 +154,28 @@ type parkedDatabase struct {
 	child    *child
 }
 
-// newParkedDatabase fills a new database: the executor creates one run, and SQL copies it.
-func newParkedDatabase(ctx context.Context, db database, runs int) (*parkedDatabase, error) {
+// fillers is how many callers start the runs.
+const fillers = 32
+
+// newParkedDatabase starts runs in a new database. A share of them, which expires later, belongs to
+// many accounts.
+func newParkedDatabase(ctx context.Context, db database, runs int) (_ *parkedDatabase, err error) {
 	place, err := db.create()
 	if err != nil {
 		return nil, err
 	}
 	l := &parkedDatabase{database: db, place: place, runs: runs, decided: make(map[int]bool), random: rand.New(rand.NewPCG(3, 4))}
-	st, err := db.open(ctx, place)
+	e, err := openChild(ctx, l.order())
 	if err != nil {
 		return nil, err
 	}
-	e, err := newExecutorSide(executor.Config{Store: st, Sealer: plainSealer{}}, reviewWorkload(parkedText), st.Close)
-	if err != nil {
-		return nil, errors.Join(err, st.Close())
-	}
-	if runs == 0 {
-		return l, e.close()
-	}
-	t := &rowTemplate{key: parkedKey(1)}
-	err = e.start(ctx, t.key)
-	if err == nil {
-		err = t.read(ctx, st)
-	}
-	if err := errors.Join(err, e.close()); err != nil {
-		return nil, err
-	}
-	return l, db.fill(ctx, place, t, runs)
+	defer func() { err = errors.Join(err, e.close()) }()
+	return l, together(fillers, 0, runs, func(n int) error {
+		if n < expiringRuns(runs) {
+			return e.startIn(ctx, expiringAccount(n%tenantCount(runs)), parkedKey(n))
+		}
+		return e.start(ctx, parkedKey(n))
+	})
 }
 
 // maxParked is the number of possible keys.
@@ -194,9 +183,13 @@ const maxParked = 9_999_999
 
 func parkedKey(n int) string { return fmt.Sprintf("key-%07d", n) }
 
+func (l *parkedDatabase) order() childOrder {
+	return childOrder{Database: l.database.name(), Place: l.place, Text: parkedText}
+}
+
 // run starts the process.
 func (l *parkedDatabase) run(ctx context.Context) (err error) {
-	if l.child, err = newChild(ctx, childOrder{Database: l.database.name(), Place: l.place, Text: parkedText}); err != nil {
+	if l.child, err = newChild(ctx, l.order()); err != nil {
 		return err
 	}
 	_, err = l.child.ask(childOrder{}) // it has started
@@ -220,8 +213,7 @@ func (l *parkedDatabase) idle() (int64, error) {
 func (l *parkedDatabase) decide(decisions int, pause time.Duration) (latencies []time.Duration, resident int64, err error) {
 	order := childOrder{Pause: pause}
 	for len(order.Decide) < decisions {
-		// the first ones are for the sweep
-		n := 1 + expiringRuns(l.runs) + l.random.IntN(l.runs-expiringRuns(l.runs))
+		n := expiringRuns(l.runs) + l.random.IntN(l.runs-expiringRuns(l.runs))
 		if l.decided[n] {
 			if len(l.decided) == l.runs-expiringRuns(l.runs) {
 				return nil, 0, errors.New("all runs are decided")
@@ -235,8 +227,10 @@ func (l *parkedDatabase) decide(decisions int, pause time.Duration) (latencies [
 	return reply.Latencies, reply.Resident, err
 }
 
-// plainSealer does not encrypt, so that SQL can copy a run under another name.
+// plainSealer does not encrypt, as the keys of processes would differ.
 type plainSealer struct{}
+
+var _ executor.Sealer = plainSealer{}
 
 func (plainSealer) Seal(_ string, data []byte) []byte          { return data }
 func (plainSealer) Open(_ string, data []byte) ([]byte, error) { return data, nil }

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/analytics"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/store/postgres"
 	"github.com/fermata-go/fermata/store/sqlite"
@@ -45,8 +44,6 @@ type childOrder struct {
 	// Expire is how many requests of how many tenants expire during the order: runs are decided for
 	// as long as that takes.
 	Expire, Tenants int
-	// Report requests a report over all decisions.
-	Report bool
 }
 
 type childReply struct {
@@ -57,11 +54,7 @@ type childReply struct {
 	Latencies []time.Duration
 	// Swept is the time until all had expired, Resumed until their runs had resumed.
 	Swept, Resumed time.Duration
-	// Requests and Votes are the counts in the report, CPU and Peak its cost.
-	Requests, Votes int
-	CPU             time.Duration
-	Peak            int64
-	Error           string
+	Error          string
 }
 
 // isChild reports whether this process is a child; then it has done its work.
@@ -138,11 +131,6 @@ func (web *benchServer) handle(ctx context.Context, order childOrder, n *int) (r
 		reply.Latencies = append(reply.Latencies, latency)
 		time.Sleep(order.Pause)
 	}
-	if order.Report {
-		if err := reportOn(ctx, web.executorSide, &reply); err != nil {
-			reply.Error = err.Error()
-		}
-	}
 	reply.Resident, err = resident()
 	return reply, err
 }
@@ -188,34 +176,14 @@ func decideOne(ctx context.Context, e *executorSide, key string, n int) (time.Du
 	return latency, e.start(ctx, "new-"+strconv.Itoa(n))
 }
 
-// reportOn requests a report over all decisions.
-func reportOn(ctx context.Context, e *executorSide, reply *childReply) error {
-	runtime.GC()
-	started, cpu := time.Now(), cpuTime()
-	r, err := e.executor.Analytics(ctx, benchAccount, analytics.Query{})
-	if err != nil {
-		return err
-	}
-	reply.Latencies, reply.CPU = []time.Duration{time.Since(started)}, cpuTime()-cpu
-	reply.Requests = r.All.Requests
-	for _, p := range r.People {
-		reply.Votes += p.Votes
-	}
-	reply.Peak, err = memoryOf("VmHWM:")
-	return err
-}
-
 // resident returns the resident memory of this process in bytes.
-func resident() (int64, error) { return memoryOf("VmRSS:") }
-
-// memoryOf reads a line of the process status: VmRSS is the resident memory, VmHWM its maximum.
-func memoryOf(name string) (int64, error) {
+func resident() (int64, error) {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, name); ok {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
 			kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			return kilobytes * kib, err
 		}

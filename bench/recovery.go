@@ -4,29 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
-	"strings"
-	"sync"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/store/proxytest"
 )
 
 // The scenario recovery/postgres measures how soon service is available again after a failure: a
 // process that dies during its work, a database crash, a network outage.
-
-// recoveryResult has the longest time of all rounds.
-type recoveryResult struct {
-	Name   string        `json:"name"`
-	Rounds int           `json:"turns"`
-	Lease  time.Duration `json:"leaseNs"`
-	// TakenOver is the time from the death of a process until another one has finished its work.
-	TakenOver time.Duration `json:"takenOverNs"`
-	// Restarted is the time from when the database accepts connections until a decision is done,
-	// Reconnected the time from when the network is back.
-	Restarted   time.Duration `json:"restartedNs"`
-	Reconnected time.Duration `json:"healedNs"`
-}
 
 // recoveryPlan has the number of rounds, the duration of the network outage, and the lease
 // duration.
@@ -44,39 +30,56 @@ var (
 
 const recoveryName = "recovery/" + onPostgres
 
-// measure causes each failure several times.
-func (p recoveryPlan) measure(ctx context.Context, progress io.Writer) (r recoveryResult, err error) {
-	r = recoveryResult{Name: recoveryName, Rounds: p.rounds, Lease: p.lease}
-	server, err := startServer(ctx)
-	if err != nil {
-		return r, err
+// measureRecovery causes each failure several times. The longest recovery counts.
+func measureRecovery(ctx context.Context, c config, r *recorder) error {
+	p := recoveryFull
+	if c.quick {
+		p = recoveryQuick
 	}
-	on := postgresDatabase{server}
+	if !c.scenario.MatchString(recoveryName) {
+		return nil
+	}
+	return p.measure(ctx, r)
+}
+
+func (p recoveryPlan) measure(ctx context.Context, r *recorder) (err error) {
+	on, err := newDatabase(ctx, onPostgres, r)
+	if err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, on.close()) }()
 	place, err := on.create()
 	if err != nil {
-		return r, err
+		return err
 	}
-	w := &recoveryRig{database: on, outage: p.outage, first: childOrder{Database: onPostgres, Place: place, Text: parkedText, Lease: p.lease}}
+	w := &recoveryRig{database: on.(postgresDatabase), outage: p.outage, first: childOrder{Database: onPostgres, Place: place, Text: parkedText, Lease: p.lease}}
 	if w.client, err = newWebClient(ctx, w.first); err != nil {
-		return r, err
+		return err
 	}
 	defer func() { err = errors.Join(err, w.client.close()) }()
-	for round := range p.rounds {
-		for _, broken := range []struct {
-			name string
-			do   func(context.Context) (time.Duration, error)
-			took *time.Duration
-		}{{"process death", w.takeOver, &r.TakenOver}, {"database crash", w.restart, &r.Restarted}, {"network outage", w.disconnect, &r.Reconnected}} {
-			fmt.Fprintf(progress, "%s: round %d of %d, %s\n", recoveryName, round+1, p.rounds, broken.name)
+	m := &scenarioMetrics{name: recoveryName}
+	for _, broken := range []struct {
+		name string
+		do   func(context.Context) (time.Duration, error)
+		most time.Duration
+	}{
+		{"work of a dead process finished", w.takeOver, p.lease + maxBeyondLease},
+		{"decision after the database is back", w.restart, maxAfterCrash},
+		{"decision after the network is back", w.disconnect, maxAfterOutage},
+	} {
+		var longest time.Duration
+		for round := range p.rounds {
+			r.printf("%s: round %d of %d, %s", recoveryName, round+1, p.rounds, broken.name)
 			took, err := broken.do(ctx)
 			if err != nil {
-				return r, fmt.Errorf("%s: %w", broken.name, err)
+				return fmt.Errorf("%s: %w", broken.name, err)
 			}
-			*broken.took = max(*broken.took, took)
+			longest = max(longest, took)
 		}
+		m.millis(broken.name, longest).AtMost = float64(broken.most.Milliseconds())
 	}
-	return r, nil
+	r.add(m)
+	return nil
 }
 
 // recoveryRig has a database and its servers.
@@ -184,13 +187,18 @@ func (w *recoveryRig) restart(ctx context.Context) (took time.Duration, err erro
 
 // disconnect blocks the network between a server and the database for a while.
 func (w *recoveryRig) disconnect(ctx context.Context) (took time.Duration, err error) {
-	cable, place, err := newFaultProxy(w.first.Place)
+	at, err := url.Parse(w.first.Place)
 	if err != nil {
 		return 0, err
 	}
-	defer cable.close()
+	var host testHost
+	defer func() { err = errors.Join(err, host.cleanup()) }()
+	var proxy *proxytest.Proxy
+	if err := host.try(func() { proxy, at.Host = proxytest.Start(&host, at.Host, forward, forward) }); err != nil {
+		return 0, err
+	}
 	behind := w.first
-	behind.Place = place
+	behind.Place = at.String()
 	client, err := newWebClient(ctx, behind)
 	if err != nil {
 		return 0, err
@@ -203,9 +211,9 @@ func (w *recoveryRig) disconnect(ctx context.Context) (took time.Duration, err e
 	if err := client.decide(ctx, keys[0]); err != nil { // the connection works
 		return 0, err
 	}
-	cable.disconnect()
+	proxy.Freeze()
 	time.Sleep(w.outage)
-	cable.reconnect()
+	proxy.Unfreeze()
 	return decideWithRetry(ctx, client, keys[1])
 }
 
@@ -229,105 +237,18 @@ const (
 	maxAfterOutage = 2 * time.Second
 )
 
-// judgeRecovery judges whether service was available soon enough. Times of a quick run are not
-// judged.
-func judgeRecovery(found []recoveryResult, quick bool) (verdicts []verdict) {
-	if quick {
-		return nil
-	}
-	for _, r := range found {
-		for _, one := range []struct {
-			goal       string
-			took, most time.Duration
-		}{
-			{"the work of a dead process is finished within its lease and 1 s", r.TakenOver, r.Lease + maxBeyondLease},
-			{"a decision is done within 5 s after the database is back", r.Restarted, maxAfterCrash},
-			{"a decision is done within 2 s after the network is back", r.Reconnected, maxAfterOutage},
-		} {
-			verdicts = append(verdicts, verdict{Goal: r.Name + ": " + one.goal, Judged: one.took > 0, Met: one.took <= one.most, Measured: fmt.Sprintf("%.2f s", one.took.Seconds())})
-		}
-	}
-	return verdicts
-}
-
-func (r *report) recovery(out *strings.Builder) {
-	if len(r.Recovery) == 0 {
-		return
-	}
-	out.WriteString("\n| recovery | rounds | work of a dead process finished after | decision done after the database is back | after the network is back |\n|---|--:|--:|--:|--:|\n")
-	for _, a := range r.Recovery {
-		fmt.Fprintf(out, "| `%s` | %d | %.2f s, with a lease of %.0f s | %.2f s | %.2f s |\n", a.Name, a.Rounds, a.TakenOver.Seconds(), a.Lease.Seconds(), a.Restarted.Seconds(), a.Reconnected.Seconds())
-	}
-}
-
-// faultProxy forwards connections to a database, and can be disconnected. Data sent during an
-// outage arrives after it, as on a network.
-type faultProxy struct {
-	listener net.Listener
-	mu       sync.RWMutex // forwarding holds it for reading
-	running  sync.WaitGroup
-	conns    sync.Map // the connections
-}
-
-// newFaultProxy returns a proxy, and the connection string that uses it.
-func newFaultProxy(connString string) (*faultProxy, string, error) {
-	at, err := url.Parse(connString)
-	if err != nil {
-		return nil, "", err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, "", err
-	}
-	c := &faultProxy{listener: listener}
-	to := at.Host
-	c.running.Go(func() { c.accept(to) })
-	return c, strings.Replace(connString, at.Host, listener.Addr().String(), 1), nil
-}
-
-func (c *faultProxy) accept(to string) {
-	for {
-		near, err := c.listener.Accept()
-		if err != nil {
-			return
-		}
-		far, err := net.Dial("tcp", to)
-		if err != nil {
-			near.Close()
-			continue
-		}
-		for from, into := range map[net.Conn]net.Conn{near: far, far: near} {
-			c.conns.Store(from, true)
-			c.running.Go(func() { c.forward(from, into) })
-		}
-	}
-}
-
-func (c *faultProxy) forward(from, into net.Conn) {
-	defer into.Close()
-	defer c.conns.Delete(from)
+// forward is a network: data that is sent during an outage arrives after it.
+func forward(p *proxytest.Proxy, to, from net.Conn) {
 	buffer := make([]byte, 64*kib)
 	for {
 		n, err := from.Read(buffer)
-		c.mu.RLock()
+		p.WaitUnfrozen()
 		if n > 0 && err == nil {
-			_, err = into.Write(buffer[:n])
+			_, err = to.Write(buffer[:n])
 		}
-		c.mu.RUnlock()
 		if err != nil {
+			to.Close()
 			return
 		}
 	}
-}
-
-func (c *faultProxy) disconnect() { c.mu.Lock() }
-func (c *faultProxy) reconnect()  { c.mu.Unlock() }
-
-func (c *faultProxy) close() {
-	c.listener.Close()
-	c.conns.Range(func(conn, _ any) bool {
-		conn.(net.Conn).Close()
-		return true
-	})
-	c.running.Wait()
 }

@@ -1,33 +1,26 @@
 package main
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
-// scenario is one comparison, or one measurement of our side only.
+// scenario is one comparison.
 type scenario struct {
-	// name is matched by -scenario, description is the row's title.
-	name, description string
-	ours              func() (*engine, error)
-	// eino is nil if Eino has no equivalent.
-	eino func() (*engine, error)
+	// name is matched by -scenario.
+	name       string
+	ours, eino func() (*engine, error)
 	// sizeOnly omits time and allocations.
 	sizeOnly bool
-	// bulky omits Eino in a quick run, which is also a test: its side needs gigabytes under the
-	// race detector.
-	bulky bool
-	// unequal says what differs between the two sides.
-	unequal string
+	// cpuShare is the goal for our share of Eino's CPU time, maxStored for our stored bytes.
+	cpuShare  float64
+	maxStored int
 }
 
 // The line has ten nodes, and the fifth of them interrupts.
 const (
 	lineLength = 10
 	lineAsk    = 5
-)
-
-const (
-	noteSavesMore = "our side also saves after every step, which survives a crash between two waits; Eino cannot do that"
-	noteEachItem  = "our side is one node that fans out over a list (graph.Each); Eino has branches only"
-	noteStoresAll = "the text is in the state of every level, not only of the innermost one"
 )
 
 // nestResult is the result of the nested graphs: two nodes per level and the one that interrupts.
@@ -37,97 +30,89 @@ func nestResult(depth int, text string) doc {
 
 // scenarios lists all scenarios in the order of the report.
 func scenarios() []scenario {
-	list := []scenario{{name: "line/10", description: "10 nodes in a line, no store, no wait", ours: oursRun, eino: einoRun}}
+	list := []scenario{{name: "line/10", ours: oursRun, eino: einoRun, cpuShare: 1. / 10}}
 	for _, size := range []int{kib, 64 * kib, mib} {
-		list = append(list, waitScenario("wait/", size, saveOnHold, ""))
+		list = append(list, waitScenario("wait/", size, saveOnHold))
 	}
+	list[1].cpuShare = 1. / 10
 	for _, size := range []int{kib, 64 * kib, mib} {
-		list = append(list, waitScenario("wait-each-step/", size, saveEachStep, noteSavesMore))
+		list = append(list, waitScenario("wait-each-step/", size, saveEachStep))
 	}
 	for _, n := range []int{100, 1000} {
-		list = append(list, fanScenario("fan/nodes/", n, oursFanNodes, saveOnHold, ""))
+		list = append(list, fanScenario("fan/nodes/", n, oursFanNodes), fanScenario("fan/each/", n, oursFanEach))
 	}
-	for _, n := range []int{100, 1000} {
-		list = append(list, fanScenario("fan/each/", n, oursFanEach, saveOnHold, noteEachItem))
-	}
-	list = append(list, nestScenario(5, false), nestScenario(10, true), nestThrough(5))
-	list = append(list, agentScenarios()...)
-	list = append(list, oursAlone()...)
-	return append(list, policyScenarios()...)
+	return append(list, nestScenario(5, false), nestScenario(10, true))
 }
 
-func waitScenario(prefix string, size int, mode saveMode, unequal string) scenario {
+func waitScenario(prefix string, size int, mode saveMode) scenario {
 	text := escapedText(size)
 	return scenario{
-		name: prefix + sizeName(size), description: fmt.Sprintf("wait at node 5 of 10 and resume, %s of state", sizeName(size)),
-		ours:    func() (*engine, error) { return oursWait(text, mode) },
-		eino:    func() (*engine, error) { return einoWait(text) },
-		unequal: unequal,
+		name: prefix + sizeName(size),
+		ours: func() (*engine, error) { return oursWait(text, mode) },
+		eino: func() (*engine, error) { return einoWait(text) },
 	}
 }
 
-type oursFanMaker func(n int, how saveMode) (*engine, error)
-
-func fanScenario(prefix string, n int, make oursFanMaker, mode saveMode, unequal string) scenario {
+func fanScenario(prefix string, n int, make func(n int) (*engine, error)) scenario {
 	return scenario{
-		name: fmt.Sprint(prefix, n), description: fmt.Sprintf("%d parallel waits, answered in one call", n),
-		ours:    func() (*engine, error) { return make(n, mode) },
-		eino:    func() (*engine, error) { return einoFan(n) },
-		unequal: unequal,
+		name: fmt.Sprint(prefix, n),
+		ours: func() (*engine, error) { return make(n) },
+		eino: func() (*engine, error) { return einoFan(n) },
 	}
 }
 
-// nestScenario has the text in the innermost graph only.
+// nestScenario has the text in the innermost graph only, and stores it once.
 func nestScenario(depth int, sizeOnly bool) scenario {
 	text := escapedText(64 * kib)
 	return scenario{
-		name: fmt.Sprintf("nest/%d", depth), description: fmt.Sprintf("%d nested graphs, the innermost waits with 64KiB", depth),
-		ours:     func() (*engine, error) { return oursNest(depth, text, doc{}, saveOnHold) },
-		eino:     func() (*engine, error) { return einoNest(depth, text, doc{}) },
-		sizeOnly: sizeOnly,
+		name:     fmt.Sprintf("nest/%d", depth),
+		ours:     func() (*engine, error) { return oursNest(depth, text) },
+		eino:     func() (*engine, error) { return einoNest(depth, text) },
+		sizeOnly: sizeOnly, maxStored: len(text)*6/5 + 2*kib,
 	}
 }
 
-// nestThrough passes the text through the states of all levels.
-func nestThrough(depth int) scenario {
-	s := nestScenario(depth, true)
-	text := escapedText(64 * kib)
-	s.name = fmt.Sprintf("nest-through/%d", depth)
-	s.ours = func() (*engine, error) { return oursNest(depth, text, doc{Text: text}, saveOnHold) }
-	s.eino = func() (*engine, error) { return einoNest(depth, text, doc{Text: text}) }
-	s.unequal = noteStoresAll
-	return s
+// growths are pairs of scenarios. The second has that many times as much work, and may cost as many
+// times more, with some slack.
+var growths = []struct {
+	small, big string
+	factor     float64
+}{
+	{"fan/nodes/100", "fan/nodes/1000", 10}, {"fan/each/100", "fan/each/1000", 10},
+	{"wait/64KiB", "wait/1MiB", 16}, {"wait-each-step/64KiB", "wait-each-step/1MiB", 16},
 }
 
-// oursAlone are the rows without an equivalent in Eino.
-func oursAlone() []scenario {
-	text := escapedText(kib)
-	list := []scenario{
-		{
-			name: "sqlite/on-hold", description: "wait at node 5 of 10 and resume, 1KiB, SQLite, saved when it holds",
-			ours: func() (*engine, error) { return oursSQLite(text, saveOnHold) },
-		},
-		{
-			name: "sqlite/each-step", description: "wait at node 5 of 10 and resume, 1KiB, SQLite, saved after every step",
-			ours: func() (*engine, error) { return oursSQLite(text, saveEachStep) },
-		},
+// slack is how much worse than linear still counts as linear: caches are finite, and the machine is
+// shared.
+const slack = 1.3
+
+// measureEngines measures the engines.
+func measureEngines(ctx context.Context, c config, r *recorder) error {
+	p := plan{rounds: c.rounds, duration: stretch}
+	if c.quick {
+		p = plan{rounds: 1}
 	}
-	for _, form := range []struct {
-		prefix, what string
-		make         oursFanMaker
-		how          saveMode
-	}{
-		{"fan/flows/", ", each in a graph of its own (graph.EachFlow)", oursFanFlows, saveOnHold},
-		{"fan-each-step/nodes/", ", saved after every step", oursFanNodes, saveEachStep},
-		{"fan-each-step/each/", ", saved after every step", oursFanEach, saveEachStep},
-		{"fan-each-step/flows/", ", each in a graph of its own, saved after every step", oursFanFlows, saveEachStep},
-	} {
-		for _, n := range []int{100, 1000} {
-			s := fanScenario(form.prefix, n, form.make, form.how, "")
-			s.description += form.what
-			s.eino = nil
-			list = append(list, s)
+	found, err := p.measure(ctx, selected(c, scenarios(), func(s scenario) string { return s.name }), r)
+	if err != nil {
+		return err
+	}
+	byName := make(map[string]result)
+	for _, one := range found {
+		byName[one.scenario.name] = one
+		r.add(one.metrics())
+	}
+	for _, g := range growths {
+		small, ok := byName[g.small]
+		big, both := byName[g.big]
+		if !ok || !both {
+			continue
 		}
+		s := &scenarioMetrics{name: g.small + " → " + g.big}
+		a, b := small.ours.best(), big.ours.best()
+		s.add("CPU", b.cpu/a.cpu, unitTimes).AtMost = slack * g.factor
+		s.add("allocations", b.allocs/a.allocs, unitTimes).AtMost = slack * g.factor
+		s.add("stored", float64(big.ours.stored), unitBytes).AtMost = slack * g.factor * float64(small.ours.stored)
+		r.add(s)
 	}
-	return list
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -41,31 +40,8 @@ const (
 	talkChunk   = 500
 )
 
-// talkResult is the result on one kind of database.
-type talkResult struct {
-	Name          string `json:"name"`
-	Database      string `json:"database"`
-	Conversations int    `json:"conversations"`
-	// HeapTenth and Heap are the heap in use with a tenth of the conversations and with all.
-	HeapTenth int64    `json:"heapTenth"`
-	Heap      int64    `json:"heap"`
-	Dialog    talkSide `json:"dialog"`
-	Bare      talkSide `json:"bare"`
-}
-
-// talkSide is one side: the time from a reply to the next question, of one caller, and the replies
-// of all callers.
-type talkSide struct {
-	P50     time.Duration `json:"p50Ns"`
-	P99     time.Duration `json:"p99Ns"`
-	Replies int           `json:"replies"`
-	Took    time.Duration `json:"tookNs"`
-	CPU     time.Duration `json:"cpuNs"`
-}
-
-func (s talkSide) rate() float64 { return float64(s.Replies) / s.Took.Seconds() }
-
-func talkName(database string) string { return "dialog/" + database }
+// maxTalkHeap is how much the heap may grow from a tenth of the conversations to all.
+const maxTalkHeap = 8 * mib
 
 // asked is the state of a run that asks two questions.
 type asked struct {
@@ -171,76 +147,93 @@ func (t *talk) decide(ctx context.Context, n int) error {
 	return nil
 }
 
-func (p talkPlan) measure(ctx context.Context, name string, progress io.Writer) (r talkResult, err error) {
-	r = talkResult{Name: talkName(name), Conversations: p.conversations}
-	st, version, remove, err := openDatabase(ctx, name)
+// measureTalk measures conversations on each database.
+func measureTalk(ctx context.Context, c config, r *recorder) error {
+	p := talkFull
+	p.conversations = c.talking
+	if c.quick {
+		p = talkQuick
+	}
+	return c.onSelected("dialog", func(on, name string) error { return p.measure(ctx, on, name, r) })
+}
+
+func (p talkPlan) measure(ctx context.Context, on, name string, r *recorder) (err error) {
+	st, remove, err := openDatabase(ctx, on, r)
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	r.Database = version
 	defer func() { err = errors.Join(err, st.Close()) }()
 	t, err := newTalk(st)
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer func() { err = errors.Join(err, t.executor.Stop(context.Background())) }()
-	fmt.Fprintf(progress, "%s: opening %d conversations\n", r.Name, p.conversations)
-	if err := together(0, p.conversations/10, func(n int) error { return t.open(ctx, n) }); err != nil {
-		return r, err
+	r.printf("%s: opening %d conversations", name, p.conversations)
+	if err := together(talkCallers, 0, p.conversations/10, func(n int) error { return t.open(ctx, n) }); err != nil {
+		return err
 	}
-	r.HeapTenth = heapInUse()
-	if err := together(p.conversations/10, p.conversations, func(n int) error { return t.open(ctx, n) }); err != nil {
-		return r, err
+	tenth := heapInUse()
+	if err := together(talkCallers, p.conversations/10, p.conversations, func(n int) error { return t.open(ctx, n) }); err != nil {
+		return err
 	}
-	r.Heap = heapInUse()
-	fmt.Fprintf(progress, "%s: answering; heap %s with a tenth, %s with all\n", r.Name, mebibytes(r.HeapTenth), mebibytes(r.Heap))
-	return r, p.answer(ctx, t, &r)
+	m := &scenarioMetrics{name: name}
+	m.add("conversations", float64(p.conversations), "")
+	m.add("heap of a tenth", float64(tenth), "B")
+	m.add("more with all", float64(heapInUse()-tenth), "B").AtMost = maxTalkHeap
+	r.printf("%s: answering", name)
+	if err := p.answer(ctx, t, m); err != nil {
+		return err
+	}
+	r.add(m)
+	return nil
 }
 
 // answer answers all conversations and bare runs: the first ones one after the other, the others by
 // all callers. Both sides take turns, so that other load on the machine affects both.
-func (p talkPlan) answer(ctx context.Context, t *talk, r *talkResult) error {
+func (p talkPlan) answer(ctx context.Context, t *talk, m *scenarioMetrics) error {
 	sides := []struct {
-		side *talkSide
-		do   func(context.Context, int) error
-	}{{&r.Dialog, t.reply}, {&r.Bare, t.decide}}
-	took := make([][]time.Duration, len(sides))
+		name      string
+		do        func(context.Context, int) error
+		latencies []time.Duration
+		load      measuredLoad
+	}{{name: "reply", do: t.reply}, {name: "bare resume", do: t.decide}}
 	for n := range p.single {
-		for i, s := range sides {
-			one, err := timed(func() error { return s.do(ctx, n) })
+		for i := range sides {
+			one, err := timed(func() error { return sides[i].do(ctx, n) })
 			if err != nil {
 				return err
 			}
-			took[i] = append(took[i], one)
+			sides[i].latencies = append(sides[i].latencies, one)
 		}
-	}
-	for i, s := range sides {
-		slices.Sort(took[i])
-		s.side.P50, s.side.P99 = percentile(took[i], 50), percentile(took[i], 99)
 	}
 	for from := p.single; from < p.conversations; from += talkChunk {
 		to := min(from+talkChunk, p.conversations)
-		for _, s := range sides {
-			before := cpuTime()
-			one, err := timed(func() error { return together(from, to, func(n int) error { return s.do(ctx, n) }) })
+		for i := range sides {
+			s, before := &sides[i], cpuTime()
+			one, err := timed(func() error { return together(talkCallers, from, to, func(n int) error { return s.do(ctx, n) }) })
 			if err != nil {
 				return err
 			}
-			s.side.Took += one
-			s.side.CPU += cpuTime() - before
-			s.side.Replies += to - from
+			s.load.wall += one
+			s.load.cpu += cpuTime() - before
 		}
+	}
+	replies := float64(p.conversations - p.single)
+	for _, s := range sides {
+		m.percentiles(s.name, s.latencies)
+		m.add(s.name, replies/s.load.wall.Seconds(), unitRate)
+		m.millis(s.name+" CPU", s.load.cpu/time.Duration(replies))
 	}
 	return nil
 }
 
-// together calls a function for each number with all callers, and returns the first error.
-func together(from, to int, do func(n int) error) error {
-	numbers, failures := make(chan int), make(chan error, talkCallers)
-	var callers sync.WaitGroup
-	for range talkCallers {
-		callers.Go(func() {
+// together calls a function for each number with some callers, and returns the first error.
+func together(callers, from, to int, do func(n int) error) error {
+	numbers, failures := make(chan int), make(chan error, callers)
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
 			var first error
 			for n := range numbers {
 				if first == nil {
@@ -254,7 +247,7 @@ func together(from, to int, do func(n int) error) error {
 		numbers <- n
 	}
 	close(numbers)
-	callers.Wait()
+	all.Wait()
 	close(failures)
 	for err := range failures {
 		if err != nil {

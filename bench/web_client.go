@@ -56,26 +56,26 @@ type chat struct {
 }
 
 func (c *webClient) start(ctx context.Context, key string) error {
-	said, err := c.chat(ctx, chat{Graph: reviewGraph, StateKey: key, Input: json.RawMessage(reviewInput)})
+	reply, err := c.chat(ctx, chat{Graph: reviewGraph, StateKey: key, Input: json.RawMessage(reviewInput)})
 	if err != nil {
 		return err
 	}
 	var asked fermata.NeedsInput
-	for _, i := range said.Interrupts {
+	for _, i := range reply.Interrupts {
 		asked.Interrupts = append(asked.Interrupts, fermata.OpenInterrupt{Envelope: fermata.Envelope{Data: i.Data}})
 	}
 	return checkAsked(asked, c.text)
 }
 
 func (c *webClient) decide(ctx context.Context, key string) error {
-	said, err := c.chat(ctx, chat{StateKey: key, ResumeID: key, Value: json.RawMessage(`"` + reviewVerdict + `"`)})
+	reply, err := c.chat(ctx, chat{StateKey: key, ResumeID: key, Value: json.RawMessage(`"` + reviewVerdict + `"`)})
 	if err != nil {
 		return err
 	}
-	if said.Status != "completed" {
-		return fmt.Errorf("the response is %q", said.Status)
+	if reply.Status != "completed" {
+		return fmt.Errorf("the response is %q", reply.Status)
 	}
-	return checkPublished(fermata.Completed{Output: said.Output}, c.text)
+	return checkPublished(fermata.Completed{Output: reply.Output}, c.text)
 }
 
 // chatReply is the part of a response that is checked.
@@ -100,17 +100,17 @@ func (e *statusError) isRejection() bool {
 	return e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable
 }
 
-func (c *webClient) chat(ctx context.Context, body chat) (said chatReply, err error) {
+func (c *webClient) chat(ctx context.Context, body chat) (reply chatReply, err error) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return said, err
+		return reply, err
 	}
 	status, answer, err := c.http.post(ctx, data)
 	if err != nil {
-		return said, err
+		return reply, err
 	}
 	if status != http.StatusOK {
-		return said, &statusError{status, string(answer)}
+		return reply, &statusError{status, string(answer)}
 	}
-	return said, json.Unmarshal(answer, &said)
+	return reply, json.Unmarshal(answer, &reply)
 }

@@ -4,76 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// overloadResult is the result of an overload. The capacity is measured immediately before, in each
+// overloadRound is the result of an overload. The capacity is measured immediately before, in each
 // round, because the machine's speed varies.
-type overloadResult struct {
-	Database string          `json:"database"`
-	Rounds   []overloadRound `json:"turns"`
-	// GoodP50 is the median duration of completed requests, RefusedP99 the time until a rejection,
-	// in nanoseconds.
-	GoodP50    float64 `json:"goodP50Ns"`
-	RefusedP99 float64 `json:"refusedP99Ns"`
-}
-
-// overloadRound is one round.
 type overloadRound struct {
-	// Capacity is how many runs per second the server started when each caller waited for its
-	// response, Offered the rate during the overload.
-	Capacity float64 `json:"capacity"`
-	Offered  float64 `json:"asked"`
-	// Good is how many requests were completed, Refused how many were rejected (429 and 503),
-	// Failed how many failed otherwise.
-	Good    int `json:"good"`
-	Refused int `json:"refused"`
-	Failed  int `json:"failed"`
-	// Lasted is the time until the last one ended, Worst one of the failures.
-	Lasted time.Duration `json:"lastedNs"`
-	Worst  string        `json:"worst,omitempty"`
-	// Recovered is the time from the end of the overload until a new request is completed.
-	Recovered time.Duration `json:"backNs"`
-	// BaselineCPU is the CPU time of a start for server, database and clients without overload; CPU
-	// the one during overload, including all rejections.
-	BaselineCPU time.Duration `json:"calmCpuNs"`
-	CPU         time.Duration `json:"cpuNs"`
-
+	// capacity is how many runs per second the server started when each caller waited for its
+	// response.
+	capacity float64
+	// good and refused are the durations of completed and of rejected (429 and 503) requests, and
+	// failed the number of other failures; worst is one of them.
 	good, refused []time.Duration
+	failed        int
+	worst         error
+	// lasted is the time until the last one was completed, recovered the time from the end of the
+	// overload until a new request is completed.
+	lasted, recovered time.Duration
+	// cpu is the CPU time of a completed start for server, database and clients, including all
+	// rejections; baselineCPU the one without overload.
+	baselineCPU, cpu time.Duration
 }
 
 // goodput is the share of its capacity that the server completed.
 func (r overloadRound) goodput() float64 {
-	if r.Capacity == 0 || r.Lasted == 0 {
+	if r.capacity == 0 || r.lasted == 0 {
 		return 0
 	}
-	return float64(r.Good) / r.Lasted.Seconds() / r.Capacity
-}
-
-// goodput is the median of the rounds.
-func (r overloadResult) goodput() float64 {
-	var all []float64
-	for _, t := range r.Rounds {
-		all = append(all, t.goodput())
-	}
-	return median(all)
-}
-
-// sum adds up the rounds; rates are medians.
-func (r overloadResult) sum() (sum overloadRound) {
-	var capacity, asked, baseline, cpu []float64
-	for _, t := range r.Rounds {
-		sum.Good, sum.Refused, sum.Failed = sum.Good+t.Good, sum.Refused+t.Refused, sum.Failed+t.Failed
-		sum.Lasted, sum.Worst = sum.Lasted+t.Lasted, t.Worst
-		capacity, asked = append(capacity, t.Capacity), append(asked, t.Offered)
-		baseline, cpu = append(baseline, float64(t.BaselineCPU)), append(cpu, float64(t.CPU))
-	}
-	sum.Capacity, sum.Offered = median(capacity), median(asked)
-	sum.BaselineCPU, sum.CPU = time.Duration(median(baseline)), time.Duration(median(cpu))
-	return sum
+	return float64(len(r.good)) / r.lasted.Seconds() / r.capacity
 }
 
 const (
@@ -84,44 +44,74 @@ const (
 	maxInFlight = 4000
 	// baselineCallers is the number of callers that measure the capacity.
 	baselineCallers = 16
+	// maxRecovery is how long a client tries to be served again.
+	maxRecovery = 30 * time.Second
+)
+
+// The goals of an overload.
+const (
+	minGoodput      = 0.8
+	maxRejectTime   = 50 * time.Millisecond
+	maxRecoveryTime = 5 * time.Second
 )
 
 // overload alternates between the capacity and an overload.
-func (f *comparison) overload(ctx context.Context, turns int, lasts time.Duration) (r overloadResult, err error) {
+func (f *comparison) overload(ctx context.Context, name string, lasts time.Duration) error {
 	c := f.targets[sideHTTP].(*callerPool)
 	client := c.runKeeper.(*webClient)
-	r = overloadResult{Database: f.database.name()}
-	var good, refused []time.Duration
-	for round := range turns {
+	var rounds []overloadRound
+	for n := range f.plan.rounds {
 		before, err := f.cpuOfAll(client)
 		if err != nil {
-			return r, err
+			return err
 		}
 		baseline, err := c.starts(ctx, baselineCallers, loadSpec{duration: f.plan.stretch, minRuns: baselineCallers})
 		if err != nil {
-			return r, err
+			return err
 		}
 		between, err := f.cpuOfAll(client)
 		if err != nil {
-			return r, err
+			return err
 		}
-		capacity := float64(len(baseline.latencies)) / baseline.wall.Seconds()
-		fmt.Fprintf(f.progress, "http/%s: %d times %.0f starts a second\n", r.Database, overloadFactor, capacity)
-		t := client.overload(ctx, fmt.Sprintf("over-%d", round), capacity, lasts)
+		f.recorder.printf("%s: %d times %.0f starts a second", name, overloadFactor, baseline.rate())
+		r := client.overload(ctx, fmt.Sprintf("over-%d", n), baseline.rate(), lasts)
 		after, err := f.cpuOfAll(client)
 		if err != nil {
-			return r, err
+			return err
 		}
-		t.BaselineCPU, t.CPU = (between-before)/time.Duration(len(baseline.latencies)), (after-between)/time.Duration(max(1, t.Good))
-		r.Rounds, good, refused = append(r.Rounds, t), append(good, t.good...), append(refused, t.refused...)
+		r.baselineCPU, r.cpu = (between-before)/time.Duration(len(baseline.latencies)), (after-between)/time.Duration(max(1, len(r.good)))
+		rounds = append(rounds, r)
 		if _, err := c.decides(ctx, baselineCallers); err != nil {
-			return r, err
+			return err
 		}
 	}
-	slices.Sort(good)
-	slices.Sort(refused)
-	r.GoodP50, r.RefusedP99 = float64(percentile(good, 50)), float64(percentile(refused, 99))
-	return r, nil
+	m := &scenarioMetrics{name: name}
+	m.overload(rounds, minGoodput)
+	f.recorder.add(m)
+	return nil
+}
+
+// overload adds the metrics of an overload. Rates are medians of the rounds, and the recovery is
+// the longest of all.
+func (s *scenarioMetrics) overload(rounds []overloadRound, minGoodput float64) {
+	var sum overloadRound
+	var capacity, goodput, baseline, cpu []float64
+	for _, r := range rounds {
+		sum.good, sum.refused, sum.failed = append(sum.good, r.good...), append(sum.refused, r.refused...), sum.failed+r.failed
+		sum.recovered = max(sum.recovered, r.recovered)
+		capacity, goodput = append(capacity, r.capacity), append(goodput, r.goodput())
+		baseline, cpu = append(baseline, float64(r.baselineCPU)), append(cpu, float64(r.cpu))
+	}
+	s.add("capacity", median(capacity), unitRate)
+	s.add("goodput of it", median(goodput), unitTimes).AtLeast = minGoodput
+	s.add("done", float64(len(sum.good)), "")
+	s.add("rejected", float64(len(sum.refused)), "")
+	s.add("failed", float64(sum.failed), "").AtMost = none
+	s.percentiles("done", sum.good)
+	s.percentiles("rejection", sum.refused).AtMost = float64(maxRejectTime.Milliseconds())
+	s.millis("served again", sum.recovered).AtMost = float64(maxRecoveryTime.Milliseconds())
+	s.millis("CPU of a start at capacity", time.Duration(median(baseline)))
+	s.millis("overloaded", time.Duration(median(cpu)))
 }
 
 // cpuOfAll returns the CPU time of this process, the server and the database so far.
@@ -136,33 +126,28 @@ func (f *comparison) cpuOfAll(client *webClient) (time.Duration, error) {
 
 // overload starts runs at a constant rate, regardless of earlier ones.
 func (c *webClient) overload(ctx context.Context, prefix string, capacity float64, duration time.Duration) overloadRound {
-	r := overloadRound{Capacity: capacity, Offered: overloadFactor * capacity}
+	r := overloadRound{capacity: capacity}
 	defer c.http.closeIdle()
 	var mu sync.Mutex
 	var underWay atomic.Int64
+	offered := overloadFactor * capacity
+	total := max(1, int(offered*duration.Seconds()))
 	started := time.Now()
-	count := func(err error, took time.Duration) {
-		mu.Lock()
-		defer mu.Unlock()
-		r.count(err, time.Since(started), took)
-	}
-	total := max(1, int(r.Offered*duration.Seconds()))
-	_, _ = atPace(r.Offered, total, func(n int) error { // errors are counted
+	_, _ = atPace(offered, total, func(n int) error { // errors are counted
 		from := time.Now()
 		var err error = &statusError{status: 429}
 		if underWay.Add(1) <= maxInFlight {
 			err = c.start(ctx, fmt.Sprintf("%s-%d", prefix, n))
 		}
 		underWay.Add(-1)
-		count(err, time.Since(from))
+		mu.Lock()
+		defer mu.Unlock()
+		r.count(err, time.Since(started), time.Since(from))
 		return nil
 	})
-	r.Recovered = c.recoveryTime(ctx, prefix, started.Add(time.Duration(float64(total)/r.Offered*float64(time.Second))))
+	r.recovered = c.recoveryTime(ctx, prefix, started.Add(time.Duration(float64(total)/offered*float64(time.Second))))
 	return r
 }
-
-// maxRecovery is how long a client tries to be served again.
-const maxRecovery = 30 * time.Second
 
 // recoveryTime starts a run, with as many retries as necessary, and returns how long after a time
 // that was done.
@@ -173,27 +158,17 @@ func (c *webClient) recoveryTime(ctx context.Context, prefix string, since time.
 	return max(0, time.Since(since))
 }
 
-// recoveryTime returns the longest of the rounds.
-func (r overloadResult) recoveryTime() (longest time.Duration) {
-	for _, t := range r.Rounds {
-		longest = max(longest, t.Recovered)
-	}
-	return longest
-}
-
 // count counts the result of one request.
 func (r *overloadRound) count(err error, at, took time.Duration) {
-	said, isAnswer := errors.AsType[*statusError](err)
+	response, isResponse := errors.AsType[*statusError](err)
 	switch {
 	case err == nil:
-		r.Good++
-		r.Lasted = max(r.Lasted, at)
+		r.lasted = max(r.lasted, at)
 		r.good = append(r.good, took)
-	case isAnswer && said.isRejection():
-		r.Refused++
+	case isResponse && response.isRejection():
 		r.refused = append(r.refused, took)
 	default:
-		r.Failed++
-		r.Worst = err.Error()
+		r.failed++
+		r.worst = err
 	}
 }

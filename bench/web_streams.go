@@ -8,30 +8,16 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// streamResult is the memory cost of idle event streams in the server's process, in bytes.
-type streamResult struct {
-	Database string `json:"database"`
-	Streams  int    `json:"streams"`
-	// Resident is the memory of the process, Heap the part in use by Go's heap and stacks; without
-	// streams, and with all of them.
-	Resident [2]int64 `json:"resident"`
-	Heap     [2]int64 `json:"heap"`
-	// DelayP50 and DelayP99 are the time from sending a decision until followers of its run
-	// received it, in nanoseconds.
-	DelayP50 float64 `json:"heardP50Ns"`
-	DelayP99 float64 `json:"heardP99Ns"`
-}
-
-// each is the cost of one stream: the larger of the two growths.
-func (r streamResult) each() float64 {
-	return float64(max(r.Resident[1]-r.Resident[0], r.Heap[1]-r.Heap[0])) / float64(r.Streams)
-}
+// The goals of event streams: the memory of each, and the time until a decision is received.
+const (
+	maxPerStream  = 40 * kib
+	maxEventDelay = 200 * time.Millisecond
+)
 
 // streamedRuns is how many runs the streams follow, each the same number of times.
 const streamedRuns = 50
@@ -40,17 +26,20 @@ const streamedRuns = 50
 const openers = 16
 
 // streams opens event streams of waiting runs, and reads each until the outcome. Then the streams
-// are idle.
-func (c *webClient) streams(ctx context.Context, database string, count int) (r streamResult, err error) {
-	r = streamResult{Database: database, Streams: count}
+// are idle, and the memory of the server's process is compared with that before. The cost of a
+// stream is the larger of the growths of the process and of Go's heap and stacks.
+func (f *comparison) streams(ctx context.Context, name string, count int) error {
+	f.recorder.printf("%s: %d event streams", name, count)
+	c := f.targets[sideHTTP].(*callerPool).runKeeper.(*webClient)
 	for n := range streamedRuns {
 		if err := c.start(ctx, streamKey(n)); err != nil {
-			return r, err
+			return err
 		}
 	}
 	c.http.closeIdle()
-	if r.Resident[0], r.Heap[0], err = c.memory(); err != nil {
-		return r, err
+	residentBefore, heapBefore, err := c.memory()
+	if err != nil {
+		return err
 	}
 	opened := make([]net.Conn, count)
 	defer func() {
@@ -71,14 +60,22 @@ func (c *webClient) streams(ctx context.Context, database string, count int) (r 
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return r, err
+		return err
 	}
-	if r.Resident[1], r.Heap[1], err = c.memory(); err != nil {
-		return r, err
+	resident, heap, err := c.memory()
+	if err != nil {
+		return err
 	}
-	heard, err := c.eventDelays(ctx, opened)
-	r.DelayP50, r.DelayP99 = float64(percentile(heard, 50)), float64(percentile(heard, 99))
-	return r, err
+	delays, err := c.eventDelays(ctx, opened)
+	if err != nil {
+		return err
+	}
+	m := &scenarioMetrics{name: name}
+	m.add("streams", float64(count), "")
+	m.add("memory of each", float64(max(resident-residentBefore, heap-heapBefore))/float64(count), "B").AtMost = maxPerStream
+	m.percentiles("decision received", delays).AtMost = float64(maxEventDelay.Milliseconds())
+	f.recorder.add(m)
+	return nil
 }
 
 // eventDelays decides the runs sequentially, and returns how long it took until each follower
@@ -99,7 +96,6 @@ func (c *webClient) eventDelays(ctx context.Context, opened []net.Conn) ([]time.
 		}
 		all.Wait()
 	}
-	slices.Sort(times)
 	return times, errors.Join(errs...)
 }
 

@@ -30,7 +30,7 @@ function review(text) {
   return { graph, shown: text, right: (state) => state.text === text && state.verdict === verdict && state.status === "published" };
 }
 
-// Ten steps, each of which adds a message; the fifth interrupts.
+// Ten steps: each adds a message, and the fifth interrupts.
 const steps = 10;
 const asks = 5;
 
@@ -81,7 +81,7 @@ async function start() {
 
 async function decide(key) {
   const state = await app.invoke(new Command({ resume: verdict }), thread(key));
-  if (!piece.right(state)) throw new Error(`${key} came to something else`);
+  if (!piece.right(state)) throw new Error(`${key} has a wrong result`);
 }
 
 // crowd lets callers work until each has nothing more to do.
@@ -123,7 +123,7 @@ async function perform(order) {
       });
     }
   }
-  throw new Error(`nobody knows what ${JSON.stringify(order)} is`);
+  throw new Error(`unknown order ${JSON.stringify(order)}`);
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -10,9 +10,10 @@ import (
 // run as tests.
 func TestReadme_QuotesCodeThatCompiles(t *testing.T) {
 	for page, example := range map[string]string{
-		"README.md":      "example_test.go",
-		"docs/agents.md": "agent/example_test.go",
-		"docs/server.md": "app/example_test.go",
+		"README.md":         "example_test.go",
+		"docs/agents.md":    "agent/example_test.go",
+		"docs/server.md":    "app/example_test.go",
+		"docs/embedding.md": "server/example_test.go",
 	} {
 		text, err := os.ReadFile(page)
 		if err != nil {

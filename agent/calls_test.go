@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/store/storetest"
-	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/tool"
 )
 

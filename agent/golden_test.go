@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/internal/golden"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/tool"
 )
 

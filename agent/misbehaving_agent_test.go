@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/tool"
 )
 

@@ -17,9 +17,9 @@ import (
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 	"github.com/fermata-go/fermata/internal/store/storetest"
-	"github.com/fermata-go/fermata/store/memory"
-	"github.com/fermata-go/fermata/store/sqlite"
 	"github.com/fermata-go/fermata/tool"
 )
 

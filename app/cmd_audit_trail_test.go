@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/sqlite"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 )
 
 // A trail shows next to each other what was proposed, approved and executed, and detects a

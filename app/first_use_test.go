@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/sqlite"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 )
 
 // Tests of what a new user sees first.
@@ -345,7 +345,7 @@ func TestStore_Missing(t *testing.T) {
 // Listing keys with a newer program used to migrate the schema under running servers, and to create
 // one in any database.
 func TestStore_OnlyMigrateAndServersChangeTheSchema(t *testing.T) {
-	old, err := os.ReadFile("../store/sqlite/testdata/version-1.db")
+	old, err := os.ReadFile("../internal/store/sqlite/testdata/version-1.db")
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	if err = errors.Join(err, os.WriteFile(path, old, 0o600), seal.CreateKeyFile(path+".key")); err != nil {
 		t.Fatal(err)

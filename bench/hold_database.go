@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/postgres"
-	"github.com/fermata-go/fermata/store/sqlite"
+	"github.com/fermata-go/fermata/internal/store/postgres"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 )
 
 // database is a kind of database: a disk for SQLite files, or a PostgreSQL server.

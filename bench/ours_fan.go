@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // fan is the state of graphs that wait at many places. Each place records its name and its answer.

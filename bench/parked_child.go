@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/executor"
-	"github.com/fermata-go/fermata/store/postgres"
-	"github.com/fermata-go/fermata/store/sqlite"
+	"github.com/fermata-go/fermata/internal/store/postgres"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 )
 
 // childEnv makes this program, or its tests, an executor that follows orders on standard input. Its

@@ -13,8 +13,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/dialog/runs"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
 	"github.com/fermata-go/fermata/provider"

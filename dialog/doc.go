@@ -42,5 +42,5 @@
 //
 // [Handler] stores conversations as documents and delivers answers to runs through the port [Runs].
 // A conversation is not a run itself: it outlives its runs, and several of them can wait at once.
-// Package dialog/runs implements the port with an executor.
+// Package internal/dialog/runs implements the port with an executor.
 package dialog

@@ -29,8 +29,8 @@ const (
 )
 
 // Runs is the port to the runs of a conversation. All methods may be repeated: a start with the
-// same key and a resume with the same id count once. Package dialog/runs implements it with an
-// executor.
+// same key and a resume with the same id count once. Package internal/dialog/runs implements it
+// with an executor.
 type Runs interface {
 	// Start starts a run. It returns when the run waits, has ended, or takes long. It returns
 	// ErrRejected if a repetition cannot succeed; the user is told that the request failed.

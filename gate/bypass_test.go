@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/gate"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // holdsAt fails the test unless the run still waits at the design gate, with the same interrupt,

@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/gate"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/store/memory"
-	"github.com/fermata-go/fermata/store/sqlite"
+	"github.com/fermata-go/fermata/internal/store/memory"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 )
 
 func TestGate_AsksWithItsNameMessageAndStatus(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/gate"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // pipeline is the state of the graph of most tests:

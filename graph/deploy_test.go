@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/store/storetest"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // besides is a graph of two parallel nodes.

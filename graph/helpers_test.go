@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // question is the kind of most tests: a string question and a string answer.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 type watchedState struct {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/store/storetest"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // The property: for any graph, any waiting points, any order and portions of answers, and any

@@ -6,13 +6,13 @@ cd "$(dirname "$0")/.."
 
 # Simulators that run for minutes, and packages whose tests nearly all need PostgreSQL, Redis, Node,
 # Python or curl. In other packages such tests skip (internal/testtier).
-leftout="internal/chaos internal/crashpoint internal/calendarsim store/postgres
+leftout="internal/chaos internal/crashpoint internal/calendarsim internal/store/postgres
 	internal/pgtest internal/oidcinterop internal/peers internal/readmetest
 	clients/typescript clients/python deploy"
 # Thousands of power losses.
 leftouttests='^TestCrash_Power'
 
-packages=$(go list ./internal/server ./store/sqlite ./internal/executor ./app ./... |
+packages=$(go list ./internal/server ./internal/store/sqlite ./internal/executor ./app ./... |
 	awk -v skip="$(echo $leftout)" '
 		BEGIN { n = split(skip, dirs) }
 		{ for (i = 1; i <= n; i++) if ($0 ~ "/" dirs[i] "$") next; if (!seen[$0]++) print }')

@@ -36,12 +36,12 @@ import (
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/slackfake"
 	port "github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 // A replica is this test binary with this variable set: the JSON of a replicaConfig.

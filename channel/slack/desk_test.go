@@ -24,10 +24,10 @@ import (
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/slackfake"
 	port "github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // office is a workspace in front of a server with the JSON API. Stored clicks are processed by

@@ -21,6 +21,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -36,12 +37,10 @@ import (
 	"github.com/fermata-go/fermata/app"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/dialog/classifier"
-	"github.com/fermata-go/fermata/dialog/runs"
 	"github.com/fermata-go/fermata/examples/assistant/office"
-	"github.com/fermata-go/fermata/internal/executor"
-	"github.com/fermata-go/fermata/internal/store/encrypted"
-	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
@@ -104,7 +103,7 @@ const (
 type Desk struct {
 	Handler  *dialog.Handler
 	executor *executor.Executor
-	store    *sqlite.Store
+	store    *store.Store
 }
 
 // Open opens the conversations in a directory. judge interprets replies that exact rules do not
@@ -113,56 +112,30 @@ func Open(dir string, model agent.Model, judge dialog.Model) (*Desk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	key := filepath.Join(dir, "assistant.key")
-	if _, err := os.Stat(key); err != nil {
-		if err := executor.CreateKeyFile(key); err != nil {
-			return nil, err
-		}
-	}
-	sealer, err := executor.OpenKeyFile(key)
-	if err != nil {
-		return nil, err
-	}
 	assistant, err := office.New(dir, model)
 	if err != nil {
 		return nil, err
 	}
-	person, err := runs.HandOver()
+	st, err := sqlite.Open(filepath.Join(dir, "assistant.db"))
 	if err != nil {
 		return nil, err
 	}
-	own, err := inproc.New(inproc.Agent(agent.RunnerConfig{Agent: assistant}), person)
+	e, err := executor.New(executor.Config{
+		Store: st, KeyFile: filepath.Join(dir, "assistant.key"), Graphs: []inproc.Graph{inproc.Agent(agent.RunnerConfig{Agent: assistant})},
+		Dialog: &executor.DialogConfig{Graph: "inproc:assistant", Model: judge}, RequestTimeout: -1,
+	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, st.Close())
 	}
-	file, err := sqlite.Open(filepath.Join(dir, "assistant.db"))
-	if err != nil {
-		return nil, err
-	}
-	e, err := executor.New(executor.Config{Store: file, Sealer: sealer, Providers: []provider.Provider{own}, RequestTimeout: -1})
-	if err != nil {
-		return nil, err
-	}
-	e.StartWorkers()
-	connected, err := runs.New(runs.Config{Executor: e, Graph: "inproc:assistant", Person: "inproc:" + runs.HandOverGraph})
-	if err != nil {
-		return nil, err
-	}
-	handler, err := dialog.New(dialog.Config{Store: encrypted.New(file, sealer), Runs: connected, Model: judge})
-	if err != nil {
-		return nil, err
-	}
-	return &Desk{Handler: handler, executor: e, store: file}, nil
+	e.Start()
+	return &Desk{Handler: e.Dialog(), executor: e, store: st}, nil
 }
 
 // Close stops the executor and closes the store.
 func (d *Desk) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := d.executor.Stop(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "assistant:", err)
-	}
-	if err := d.store.Close(); err != nil {
+	if err := errors.Join(d.executor.Stop(ctx), d.store.Close()); err != nil {
 		fmt.Fprintln(os.Stderr, "assistant:", err)
 	}
 }

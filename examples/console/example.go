@@ -27,7 +27,7 @@ import (
 
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
-	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 

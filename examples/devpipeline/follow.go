@@ -11,7 +11,6 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/gate"
-	"github.com/fermata-go/fermata/internal/store"
 )
 
 // submit starts the pipeline on a server and returns its state key. It does not wait for the gates.
@@ -32,7 +31,7 @@ func follow(ctx context.Context, c *client.Client, stateKey string, r reviewer, 
 			return err
 		}
 		switch event.Type {
-		case string(store.EventAsked): // an approval is required
+		case "asked": // an approval is required
 			err = decide(ctx, c, event.Request, r, out)
 		case api.EventOutcome:
 			err = finish(event.Outcome, out)

@@ -19,9 +19,9 @@ import (
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // pipelineServer serves the pipeline and records the requests that it receives.

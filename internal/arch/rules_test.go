@@ -25,14 +25,19 @@ var layers = []layer{
 	{"internal/...", may(support), "not importable by users; the root package uses it, so it cannot import the root package"},
 	{".", may(support), "the vocabulary that every other package uses, so it depends on nothing else"},
 
-	{"internal/store", may(".", support), "the storage port; it does not know the engine, so any engine can use it"},
-	{"store/memory", may("internal/store", support), "an implementation depends on its port, not on another implementation"},
+	{"store", may(), "the port of checkpoints, which programs may implement, and the handle of an open store"},
+	{"internal/store", may(".", "store", support), "the storage port; it does not know the engine, so any engine can use it"},
+	{"internal/store/memory", may("internal/store", support), "an implementation depends on its port, not on another implementation"},
 	{"internal/store/fixture", may("internal/store"), "test data for the stores, written through the port"},
 	{"internal/store/proxytest", may(), "a network proxy for store tests; independent of the stores"},
-	{"internal/store/storetest", may("internal/store", "store/memory", support), "the suite uses a store only through the port and compares it with the reference"},
-	{"store/sqlite", may("internal/store", support), "an implementation depends on its port, not on another implementation"},
+	{"internal/store/storetest", may("internal/store", "internal/store/memory", support), "the suite uses a store only through the port and compares it with the reference"},
+	{"internal/store/sqlite", may("internal/store", support), "an implementation depends on its port, not on another implementation"},
 	{"internal/store/encrypted", may("internal/store", support), "the encryption decorator knows the port and no implementation"},
-	{"store/postgres", may("internal/store", support), "an implementation depends on its port, not on another implementation"},
+	{"internal/store/postgres", may("internal/store", support), "an implementation depends on its port, not on another implementation"},
+
+	{"store/memory", may("store", "internal/store/memory"), "opens a store; all else is internal"},
+	{"store/sqlite", may("store", "internal/store/sqlite"), "opens a store; all else is internal"},
+	{"store/postgres", may("store", "internal/store/postgres"), "opens a store; all else is internal"},
 
 	{"internal/drawing", may(".", support), "draws graphs of any engine, so it depends on none"},
 	{"graph", may(".", "internal/store", "internal/drawing", support), "the engine saves through the store port and does not know the implementation"},
@@ -94,7 +99,9 @@ var layers = []layer{
 
 	{"dialog/classifier", may("agent", "dialog"), "judges replies with a model of package agent, so that package dialog depends on no model"},
 	{"dialog/voice", may("dialog", support), "a device is a channel of a conversation"},
-	{"dialog/runs", may(".", "dialog", "internal/executor", "graph", "provider/inproc", "internal/store", support), "connects conversations to an executor, so that package dialog depends on no engine"},
+	{"internal/dialog/runs", may(".", "dialog", "internal/executor", "graph", "provider/inproc", "internal/store", support), "connects conversations to an executor, so that package dialog depends on no engine"},
+	{"internal/embedded", may("channel", "dialog", "internal/executor", "internal/store", "internal/store/encrypted"), "the parts of a public executor, for the public server"},
+	{"executor", may(".", "channel", "channel/webhook", "dialog", "internal/desk", "internal/dialog/runs", "internal/embedded", "internal/executor", "internal/executor/docs", "internal/store", "internal/store/encrypted", "internal/store/memory", "policy", "provider", "provider/inproc", "store", support), "the facade of the executor: everything else of it is internal"},
 
 	{"internal/slackfake", may(), "a Slack workspace for tests and the demo; it shares no code with the channel that it tests"},
 	{"channel/webpush", may("channel", "channel/internal/post", "internal/desk", support), "sends to browsers; the executor keeps their subscriptions"},
@@ -122,17 +129,18 @@ var layers = []layer{
 
 	{"internal/sample", may(".", "graph", "provider", "provider/inproc"), "demo graphs, written like user code, and a provider that fails"},
 	{"internal/config", may(support), "settings are read and validated without the packages they configure"},
-	{"internal/web/webtest", may(".", "api", "channel/webpush", "dialog", "dialog/runs", "internal/store", "internal/store/encrypted", "store/memory", "internal/executor", "provider", "provider/...", "internal/server", "internal/server/authn", support), "runs a server with the pages in tests"},
+	{"internal/web/webtest", may(".", "api", "channel/webpush", "dialog", "internal/dialog/runs", "internal/store", "internal/store/encrypted", "internal/store/memory", "internal/executor", "provider", "provider/...", "internal/server", "internal/server/authn", support), "runs a server with the pages in tests"},
 	{"internal/tui", may(".", "internal/drawing", "api", "client", support), "the terminal inbox is an API client"},
-	{"internal/cli", may("api", "client", "internal/audit", "internal/config", "internal/executor", "internal/store", "store/postgres", "store/sqlite", support), "output, exit codes and flags that all commands share; exit codes need the errors of all parts"},
+	{"internal/cli", may("api", "client", "internal/audit", "internal/config", "internal/executor", "internal/store", "internal/store/postgres", "internal/store/sqlite", support), "output, exit codes and flags that all commands share; exit codes need the errors of all parts"},
 	{"internal/cli/clientcmd", may(".", "api", "client", "internal/analytics", "internal/cli", "internal/desk", "internal/drawing", "internal/policy/...", "internal/tui", "provider/...", support), "commands that call a server, so they open no store"},
 	{"internal/serve", may(anyPackage), "builds a server from its configuration: the only package that opens every store, channel and provider"},
 	{"internal/cli/operatorcmd", may("api", "channel", "channel/...", "client", "internal/audit", "internal/cli", "internal/config", "internal/desk", "internal/executor", "internal/serve", "internal/server/authn", "internal/store", "internal/tui", support), "commands on the store and the configuration of a server"},
 	{"internal/cli/rulescmd", may("api", "internal/cli", "internal/config", "internal/desk", "internal/desk/routefile", "internal/policy/...", "internal/serve", "internal/tui", "policy", support), "commands on policy and route files"},
 	{"internal/demo", may(anyPackage), "a server with samples and simulated agents"},
+	{"server", may("channel", "channel/webpush", "executor", "internal/audit", "internal/embedded", "internal/server", "internal/server/authn", "internal/store", "internal/web"), "a complete server in one constructor"},
 	{"app", may(anyPackage), "the program with all commands, importable so that users can add their own graphs"},
 
-	{"examples/...", may(anyPublic, "internal/executor", "internal/store", "internal/store/encrypted", "examples/..."), "examples use only public packages; programs cannot be imported, so shared code is in examples/console"},
+	{"examples/...", may(anyPublic, "examples/..."), "examples use only public packages; programs cannot be imported, so shared code is in examples/console"},
 	{"deploy/...", may(), "additional programs for container images, independent of Fermata"},
 	{"cmd/...", may(anyPackage), "wires everything together; no package imports it"},
 }
@@ -161,8 +169,8 @@ var dependencies = []dependency{
 	{"agent/openai", "github.com/openai/openai-go/v3", "the vendor's client implements the wire protocol"},
 	{"agent/anthropic", "github.com/anthropics/anthropic-sdk-go", "the vendor's client implements the wire protocol"},
 
-	{"store/sqlite", "modernc.org/sqlite", "SQLite in pure Go: the binary stays static and builds without a C compiler"},
-	{"store/postgres", "github.com/jackc/pgx/v5", "PostgreSQL in pure Go, with pipelines, cancel requests and error codes that database/sql hides"},
+	{"internal/store/sqlite", "modernc.org/sqlite", "SQLite in pure Go: the binary stays static and builds without a C compiler"},
+	{"internal/store/postgres", "github.com/jackc/pgx/v5", "PostgreSQL in pure Go, with pipelines, cancel requests and error codes that database/sql hides"},
 	{"internal/server", "github.com/danielgtaylor/huma/v2", "OpenAPI 3.1 from the code, with validation errors per field"},
 	{"internal/server/...", "github.com/danielgtaylor/huma/v2", "handlers register operations, errors become problems, and streams answer operations"},
 	{"internal/server", "github.com/prometheus/client_golang", "metrics of other components are collectors"},

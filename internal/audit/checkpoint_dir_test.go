@@ -12,7 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // growLog adds records to the log of an account in a store.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 	"github.com/fermata-go/fermata/internal/store/storetest"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store/memory"
-	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 // poll is the polling interval of executors. A timer fires up to this much later, and twice that if

@@ -17,8 +17,8 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/testtier"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // The route of requests that are asked while the clock jumps.

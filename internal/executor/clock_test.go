@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/postgres"
 	"github.com/fermata-go/fermata/internal/testtier"
-	"github.com/fermata-go/fermata/store/postgres"
 )
 
 // looked is a store that counts how often its clock is read.

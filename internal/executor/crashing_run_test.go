@@ -12,8 +12,8 @@ import (
 
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 // crashDB is the environment variable with the database of a process that executes a run which ends

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 type order struct {

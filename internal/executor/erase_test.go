@@ -17,8 +17,8 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // The grants and counters of an account are erased with it. The audit log stays, and records that

@@ -11,9 +11,9 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 type trip struct {

@@ -16,9 +16,9 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/hours"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/internal/timespan"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // followTheSun is a route with a channel for each region. It moves on if no approver opens the

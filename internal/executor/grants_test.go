@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/policy/grant"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // oneDBA needs one dba for a drop, and allows a grant for an hour.

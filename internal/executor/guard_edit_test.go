@@ -13,8 +13,8 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/tool"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-go/fermata/internal/analytics"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // pagedStore records the largest page of documents, and fails a report that makes no progress.

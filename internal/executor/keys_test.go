@@ -11,7 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // Regression: a server whose key file was removed, or given to another user, did not report it. It

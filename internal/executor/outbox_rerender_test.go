@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/timespan"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // card is the copy of a request in a channel. It is rendered from the request, as documented.

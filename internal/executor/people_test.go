@@ -20,8 +20,8 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/oncall"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/timespan"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // directMessages is a channel that reaches people one by one. It records what it sent.

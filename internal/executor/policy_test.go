@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/policy/grant"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // A rule for one tool that counts all actions of a requester counts those with other tools, too.

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // finance is an executor whose run pays twice concurrently.

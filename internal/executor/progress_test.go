@@ -5,9 +5,9 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // talkative is a provider that reports many events before it completes.

@@ -18,9 +18,9 @@ import (
 	"github.com/fermata-go/fermata/internal/desk/hours"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // scripted is a provider whose execution is a function of the test.

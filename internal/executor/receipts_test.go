@@ -13,8 +13,8 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider/external"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 var bot = desk.From{Actor: desk.Actor{ID: "bot", Kind: desk.ActorAgent}}

@@ -17,10 +17,10 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // The audit log, the runs and the effect ledger agree. A write that bypasses the log is found.

@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/errs"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // asItGoes is a store that calls a function after run metadata was read or written, and before the

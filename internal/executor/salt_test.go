@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/desk"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // The salt of a run protects the digests in the log. It must not stay in memory because of a call

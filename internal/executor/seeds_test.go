@@ -18,10 +18,10 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/tool"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // slow is a store whose EndExecution takes long, for a number of calls.

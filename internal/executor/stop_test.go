@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // slowly simulates a store under load that observes the context of its caller.

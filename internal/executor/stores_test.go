@@ -16,9 +16,9 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
-	"github.com/fermata-go/fermata/store/postgres"
-	"github.com/fermata-go/fermata/store/sqlite"
+	"github.com/fermata-go/fermata/internal/store/memory"
+	"github.com/fermata-go/fermata/internal/store/postgres"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }

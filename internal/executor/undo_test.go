@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // undoOffice is an executor whose drops one dba approves, with an undo window.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // looted is a store from which the documents of open requests are missing, because someone deleted

@@ -6,7 +6,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // onePage counts the reads of single documents: a page of the inbox must not need one for each row.

@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/timespan"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // If the asked people do not decide, a step of the route adds the groups that the rules permit, and

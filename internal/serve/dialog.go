@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/dialog/runs"
+	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
 	"github.com/fermata-go/fermata/provider/inproc"
 )

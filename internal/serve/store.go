@@ -16,11 +16,11 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/postgres"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/postgres"
-	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 // MigrateSchema opens the store, which migrates it. A missing store is created with its key, as on

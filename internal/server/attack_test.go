@@ -24,8 +24,8 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 	"github.com/fermata-go/fermata/internal/testtier"
-	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 // attack is a server under random load: generated requests, and bytes that are not requests. At the

@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 const recordsPath = "/api/v1/audit/records"

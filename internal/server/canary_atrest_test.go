@@ -28,11 +28,11 @@ import (
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 // atRest returns a secret for a path. It has characters that JSON escapes, and is so long that no

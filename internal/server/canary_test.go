@@ -15,8 +15,8 @@ import (
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // Values that must not leak, each with its own mark.

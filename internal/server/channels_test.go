@@ -14,8 +14,8 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/timespan"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // chatChannel is a channel whose messages name a decision and the account that sent it.

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // Each principal has its own rate limit, with a Retry-After delay.

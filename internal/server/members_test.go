@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/sqlite"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 )
 
 // openMemberSite is a server without an identity provider.

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // The acceptance checks and the invariants of the HTTP contract of "Human-in-the-Loop (HIL)

@@ -18,9 +18,9 @@ import (
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 	"github.com/fermata-go/fermata/policy"
-	"github.com/fermata-go/fermata/store/memory"
-	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 // payment has a sensitive argument.

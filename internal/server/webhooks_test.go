@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // hook is a receiver of events. It verifies each message with the Standard Webhooks library.

@@ -1,19 +1,18 @@
 package store
 
-import "errors"
+import (
+	"errors"
+
+	public "github.com/fermata-go/fermata/store"
+)
 
 var (
-	// ErrNotFound is returned if nothing is stored under this key in this account.
-	ErrNotFound = errors.New("store: not found")
-
-	// ErrStale is returned if the data changed after the version or revision that the write was
-	// prepared on. Nothing was changed. The caller must load again and prepare the write again.
-	ErrStale = errors.New("store: stale version")
-
-	// ErrInvalid is returned for an argument that cannot be stored: a key or name that is empty or
-	// too long, an index that is not a JSON object, a decision without answers, or a cursor that
-	// the store did not create. Nothing was changed, and repeating the call does not help.
-	ErrInvalid = errors.New("store: invalid key, name or value")
+	// ErrNotFound, ErrStale and ErrInvalid are those of the public package. ErrInvalid is returned
+	// also for an index that is not a JSON object, a decision without answers, and a cursor that
+	// the store did not create.
+	ErrNotFound = public.ErrNotFound
+	ErrStale    = public.ErrStale
+	ErrInvalid  = public.ErrInvalid
 
 	// ErrExists is returned if the state key has an active run, or if the id of a credential is
 	// taken. Nothing was created.

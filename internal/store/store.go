@@ -1,18 +1,7 @@
 // Package store defines the storage port of Fermata: the data that must outlive a process.
 //
-// A checkpoint is the complete state of a run. It consists of named parts under one version, so
-// that a save costs only what the step changed:
-//
-//	version, err := checkpoints.Save(ctx, key, 0, store.Delta{Put: []store.Part{{Name: "run", Data: head}}})
-//	...
-//	checkpoint, err := checkpoints.Load(ctx, key)
-//	version, err = checkpoints.Save(ctx, key, checkpoint.Version, store.Delta{Put: changed, Delete: removed})
-//
-// The version is an optimistic lock. A save that was prepared on an older version changes nothing
-// and returns [ErrStale]. Of any number of callers that loaded the same version, one wins. The
-// store does not interpret the content of parts.
-//
-// A graph needs only [Checkpoints]. An executor needs a [Store], which combines:
+// A graph needs only [Checkpoints]; see the public package store. An executor needs a [Store],
+// which combines:
 //
 //	Checkpoints   the state of runs
 //	Runs          ownership, interrupts, decisions and effects of runs
@@ -23,59 +12,34 @@
 //	Maintenance   retention, deletion, export and re-encryption
 //	Credentials   API keys and sessions
 //
-// Implementations are in store/memory, store/sqlite and store/postgres. store/redis implements only
-// [Checkpoints]. Each implementation passes the suite in store/storetest.
+// Implementations are the packages memory, sqlite and postgres below this one; the public packages
+// of the same names open them. store/redis implements only [Checkpoints]. Each implementation
+// passes the suite in storetest.
 package store
 
-import "context"
+import (
+	"errors"
 
-// Key identifies the checkpoint of one run. Data of one account cannot be reached with the key of
-// another account.
-type Key struct {
-	// Account is the tenant. The empty string is a valid account.
-	Account string
-	// Run must not be empty.
-	Run string
-}
+	public "github.com/fermata-go/fermata/store"
+)
 
-// Part is one named piece of a checkpoint. Names are arbitrary non-empty byte strings.
-//
-// Data must not change after it was passed to a store or returned by one. A store may keep the
-// slice it was given and may return the same slice to every caller of Load.
-type Part struct {
-	Name string
-	Data []byte
-}
+// The checkpoint port is public, because programs may implement it.
+type (
+	Key         = public.Key
+	Part        = public.Part
+	Checkpoint  = public.Checkpoint
+	Delta       = public.Delta
+	Checkpoints = public.Checkpoints
+)
 
-// Checkpoint is the state of a run after its newest save.
-type Checkpoint struct {
-	// Version is 1 after the first save and grows by one with each save.
-	Version int64
-	// Parts holds every part by name. The caller owns the map but must not change the bytes; see
-	// [Part].
-	Parts map[string][]byte
-}
-
-// Delta describes the changes of one save: parts that are new or different, and the names of parts
-// to delete. Deleting a part that does not exist is not an error. A name must not be in both lists.
-type Delta struct {
-	Put    []Part
-	Delete []string
-}
-
-// Checkpoints stores the checkpoints of runs. All methods are safe for concurrent use.
-//
-// If a method returns an error that is not named here, the outcome is unknown. After such an error
-// from Save the caller has to Load again.
-type Checkpoints interface {
-	// Load returns the newest checkpoint, or ErrNotFound.
-	Load(ctx context.Context, key Key) (Checkpoint, error)
-
-	// Save applies the delta atomically and is durable when it returns. base is the version that
-	// the delta was prepared on; 0 creates the checkpoint. Save returns the new version, ErrStale
-	// if base is not the stored version, or ErrInvalid if the key or the name of a part is empty.
-	Save(ctx context.Context, key Key, base int64, delta Delta) (version int64, err error)
-
-	// Delete removes the checkpoint. Deleting one that does not exist is not an error.
-	Delete(ctx context.Context, key Key) error
+// Of returns the port of an open store.
+func Of(s *public.Store) (Store, error) {
+	if s == nil {
+		return nil, errors.New("store: nil; open one with memory.New, sqlite.Open or postgres.Open")
+	}
+	port, ok := s.Checkpoints.(Store)
+	if !ok {
+		return nil, errors.New("store: only a store of store/memory, store/sqlite or store/postgres keeps runs")
+	}
+	return port, nil
 }

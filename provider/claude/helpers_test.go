@@ -12,9 +12,9 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/claudetest"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/claude"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // noNetwork returns variables with which the CLI uses a proxy for everything that is not on this

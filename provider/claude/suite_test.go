@@ -8,10 +8,10 @@ import (
 
 	"github.com/fermata-go/fermata/internal/claudetest"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/claude"
 	"github.com/fermata-go/fermata/provider/providertest"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // suiteScript plays the agents of the suite: the review drafts, asks until it is approved, and

@@ -14,9 +14,9 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // An agent in any language asks for a decision, and is called with the answer.

@@ -14,9 +14,9 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 func newExecutor(t *testing.T, s store.Store, p provider.Provider, change func(*executor.Config)) *executor.Executor {

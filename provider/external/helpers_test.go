@@ -20,10 +20,10 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // A proxy from the environment would bypass the guard. There is none at this address: using it

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/providertest"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // publisher is an agent that runs elsewhere: it publishes when it receives the approval, once for

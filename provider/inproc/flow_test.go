@@ -10,10 +10,10 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/provider/providertest"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 func newStore(*testing.T) store.Store { return memory.NewStore(nil) }

@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/tool"
 )
 

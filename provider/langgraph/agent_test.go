@@ -19,9 +19,9 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/langgraph"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // ledger does the work of the graphs, and counts it.

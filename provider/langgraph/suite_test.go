@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/langgraph"
 	"github.com/fermata-go/fermata/provider/providertest"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // topicOnly is the input of the graphs of the suite.

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/providertest"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // broken names the defect of the toy, for a child process.

@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/examples/console"
 	"github.com/fermata-go/fermata/examples/console/target"
-	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/store"
 )
 
 // testHooks returns the hooks of a program under test.

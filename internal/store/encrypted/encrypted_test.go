@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // canary is part of every plaintext in these tests.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/store/storetest"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // Every method of the port is either checked or exempt with a reason. A new method fails here until

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // Reference compares an implementation of [store.Store] with the one in memory: the same calls must

@@ -18,16 +18,16 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel/webpush"
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/dialog/runs"
+	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 // Account is the account of all people and runs.

@@ -9,12 +9,12 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/dialog/runs"
+	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/tool"
 )
 

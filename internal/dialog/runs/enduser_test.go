@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/dialog/runs"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/policy"

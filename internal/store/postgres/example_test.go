@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/postgres"
+	"github.com/fermata-go/fermata/internal/store/postgres"
 )
 
 // Any replica continues where another one has stopped.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 func Example() {

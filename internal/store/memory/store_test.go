@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/store/storetest"
-	"github.com/fermata-go/fermata/store/memory"
 )
 
 func TestCheckpoints(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // fiveParts is a typical change of one step of a small graph.

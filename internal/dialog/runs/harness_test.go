@@ -14,17 +14,17 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/dialog/runs"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
+	"github.com/fermata-go/fermata/internal/store/memory"
+	"github.com/fermata-go/fermata/internal/store/postgres"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
-	"github.com/fermata-go/fermata/store/memory"
-	"github.com/fermata-go/fermata/store/postgres"
-	"github.com/fermata-go/fermata/store/sqlite"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/store/sqlite"
+	"github.com/fermata-go/fermata/internal/store/sqlite"
 )
 
 // A second process finds what the first one has saved.

@@ -53,9 +53,9 @@ routes:
 		{"routes check -c fermata.yaml good.yaml", cli.ExitOK, []string{"good.yaml is valid"}},
 		{"routes check good.yaml", cli.ExitUsage, []string{`no channel of this server serves the target "slack:#ops"`}},
 		{"routes check -c fermata.yaml bad.yaml", cli.ExitUsage, []string{
-			`line 5: route "all": step 1, notify: impossible target "slack:ops": "ops" is neither a Slack id such as C0EMEA, nor a channel name such as #ops`,
+			`:5: routes[0].steps[0].notify[0]: impossible target "slack:ops": "ops" is neither a Slack id such as C0EMEA, nor a channel name such as #ops`,
 			`impossible target "email:ann": "ann" is not an e-mail address`, `impossible target "teams:dev": teams:dev has no webhook`,
-			`line 6: route "all": step 2, page: impossible target "pagerduty:web": pagerduty:web has no routing key`, `no channel of this server serves the target "sms:1"`,
+			`:6: routes[0].steps[1].page[0]: impossible target "pagerduty:web": pagerduty:web has no routing key`, `no channel of this server serves the target "sms:1"`,
 		}},
 	} {
 		code, out, errOut := call(t, strings.Fields(c.args)...)
@@ -74,7 +74,7 @@ func TestConfigCheck_ReportsChannels(t *testing.T) {
 		"listen: {publicURL: 'https://f'}\nchannels: {email: {host: m, from: a@b.c, linkKeyFile: key, caFile: bot}}":  "channels.email: caFile: bot has no certificates in PEM",
 		"listen: {publicURL: 'https://f'}\nchannels: {email: {host: m, from: a@b.c, linkKeyFile: key, caFile: none}}": "channels.email: caFile: open none: no such file",
 		"channels: {webpush: {keyFile: key, subject: 'mailto:a@b.c'}}":                                                "channels.webpush: the key is not a P-256 private key",
-		"desk: {routesFile: routes.yaml}": `routes.yaml: line 3: route "r": step 1, notify: no channel of this server serves the target "email:ann"`,
+		"desk: {routesFile: routes.yaml}": `routes.yaml:3: routes[0].steps[0].notify[0]: no channel of this server serves the target "email:ann"`,
 		"desk: {routesFile: routes.yaml}\nlisten: {publicURL: 'https://f'}\nchannels: {email: {host: m, from: a@b.c, linkKeyFile: key}}": `impossible target "email:ann": "ann" is not an e-mail address`,
 		"desk: {routesFile: routes.yaml}\nchannels: {slack: {account: acme, botTokenFile: bot, appTokenFile: key}}":                      "channels.slack: the app token does not start with xapp-",
 	} {

@@ -75,7 +75,7 @@ func TestPolicy_TextOutput(t *testing.T) {
 		{"policy test policy.yaml good.yaml", cli.ExitOK, "1 passed, 0 failed"},
 		{"policy test policy.yaml wrong.yaml", cli.ExitFindings, "want allow, got ask"},
 		{"policy test broken.yaml good.yaml", cli.ExitUsage, `did you mean "tool"?`},
-		{"policy test policy.yaml policy.yaml", cli.ExitUsage, `has no key "rules"`},
+		{"policy test policy.yaml policy.yaml", cli.ExitUsage, `rules: unknown key`},
 		{"policy test policy.yaml none.yaml", cli.ExitUsage, "none.yaml"},
 
 		{"policy lint policy.yaml", cli.ExitOK, "policy.yaml is valid"},

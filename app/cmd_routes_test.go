@@ -36,8 +36,8 @@ func TestRoutes_Check(t *testing.T) {
 	}{
 		{"routes check inbox.yaml", cli.ExitOK, []string{"night", "3 steps", "ends 12h after creation", "inbox.yaml is valid"}},
 		{"routes check routes.yaml", cli.ExitUsage, []string{
-			`routes.yaml: line 5: route "day": region: no channel of this server serves the target "slack:C0CH"; available: inbox, approvers, claimer, requester, group:…, user:…, role:… (in the inbox); page needs a channel`,
-			`line 8: route "night": step 2, page: no channel of this server serves the target "oncall:db"`,
+			`routes.yaml:5: routes[0].regions[0].channel: no channel of this server serves the target "slack:C0CH"; available: inbox, approvers, claimer, requester, group:…, user:…, role:… (in the inbox); page needs a channel`,
+			`routes.yaml:8: routes[1].steps[1].page[0]: no channel of this server serves the target "oncall:db"`,
 		}},
 		{"routes check bad.yaml", cli.ExitUsage, []string{"bad.yaml", `unknown target "nowhere"`, "defined twice", "sort the steps by time"}},
 		{"routes check none.yaml", cli.ExitUsage, []string{"none.yaml"}},
@@ -84,7 +84,7 @@ func TestServe_RejectsTargetsWithoutAChannel(t *testing.T) {
 	writeFiles(t, map[string]string{"routes.yaml": twoRoutes, "fermata.yaml": "store: {url: \"sqlite:f.db\"}\ndesk: {routesFile: routes.yaml}\n"})
 	for _, args := range [][]string{{"config", "check", "fermata.yaml"}, {"serve", "--config", "fermata.yaml"}} {
 		code, out, errOut := call(t, args...)
-		if code == cli.ExitOK || !strings.Contains(errOut, "desk.routesFile: routes.yaml: line 5: ") || !strings.Contains(errOut, `line 8: route "night": step 2, page: no channel of this server serves the target "oncall:db"`) {
+		if code == cli.ExitOK || !strings.Contains(errOut, "desk.routesFile: routes.yaml:5: ") || !strings.Contains(errOut, `routes.yaml:8: routes[1].steps[1].page[0]: no channel of this server serves the target "oncall:db"`) {
 			t.Errorf("%s: %d %s%s", args[0], code, out, errOut)
 		}
 	}

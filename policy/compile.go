@@ -11,8 +11,8 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
 
-	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 	"github.com/fermata-go/fermata/internal/sets"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 // compile compiles all expressions and reports errors.
@@ -26,13 +26,13 @@ func (r *loader) compile(d *document) error {
 		r.rule = one.ID
 		at := d.nodes[one]
 		if strings.TrimSpace(one.When) != "" {
-			one.info = r.expression(env, at.when, "when", cel.BoolType, &one.when)
-			r.checkKnownFields(d, at.when, "when", one.info, one.info)
+			one.info = r.expression(env, at.when, cel.BoolType, &one.when)
+			r.checkKnownFields(d, at.when, one.info, one.info)
 			r.checkKinds(d, at.when, one)
 		}
 		if !at.amount.Missing() {
-			amount := r.expression(env, at.amount, "amount", cel.IntType, &one.amount)
-			r.checkKnownFields(d, at.amount, "amount", amount, one.info)
+			amount := r.expression(env, at.amount, cel.IntType, &one.amount)
+			r.checkKnownFields(d, at.amount, amount, one.info)
 			one.info.merge(amount)
 		}
 		one.digest = digestOfRule(one.Rule)
@@ -44,11 +44,11 @@ func (r *loader) compile(d *document) error {
 
 // pendingExpr is a compiled expression and the target of its program.
 type pendingExpr struct {
-	rule, what string
-	node       yamldoc.Node
-	compiled   *cel.Ast
-	target     *cel.Program
-	partial    bool // whether it uses a field that may be unknown
+	rule     string
+	node     yamldoc.Node
+	compiled *cel.Ast
+	target   *cel.Program
+	partial  bool // whether it uses a field that may be unknown
 }
 
 // buildPrograms builds the programs of all compiled expressions. It runs after the last
@@ -59,7 +59,7 @@ func (r *loader) buildPrograms(env *cel.Env) {
 		ready, err := program(env, e.compiled, e.partial, r.patterns)
 		if err != nil { // for example an invalid regular expression
 			r.rule = e.rule
-			e.node.Reportf("%s: %v", e.what, err)
+			e.node.Reportf("%v", err)
 			continue
 		}
 		*e.target = ready
@@ -77,27 +77,27 @@ func (f *exprInfo) merge(more exprInfo) {
 
 // expression compiles one expression and registers its target. It reports errors and then returns
 // an empty result.
-func (r *loader) expression(env *cel.Env, node yamldoc.Node, what string, want *cel.Type, place *cel.Program) exprInfo {
+func (r *loader) expression(env *cel.Env, node yamldoc.Node, want *cel.Type, place *cel.Program) exprInfo {
 	compiled, issues := env.Compile(node.Text())
 	if issues.Err() != nil {
 		for _, issue := range issues.Errors() {
-			r.Report(lineInFile(node, issue.Location), fmt.Sprintf("%s: %s", what, withSuggestion(issue.Message)))
+			node.ReportLinef(lineInFile(node, issue.Location), "%s", withSuggestion(issue.Message))
 		}
 		return exprInfo{}
 	}
 	if problem := typeProblem(compiled.OutputType(), want); problem != "" {
-		node.Reportf("%s: %s", what, problem)
+		node.Reportf("%s", problem)
 		return exprInfo{}
 	}
 	f := analyze(compiled, r.patterns)
 	for _, misuse := range f.misuses {
 		at := compiled.NativeRep().SourceInfo().GetStartLocation(misuse.id)
-		r.Report(lineInFile(node, at), fmt.Sprintf("%s: %s", what, misuse.text))
+		node.ReportLinef(lineInFile(node, at), "%s", misuse.text)
 	}
 	if len(f.misuses) > 0 {
 		return f // no program: a pattern may be too large to compile
 	}
-	r.expressions = append(r.expressions, pendingExpr{r.rule, what, node, compiled, place, f.usesOptionalField()})
+	r.expressions = append(r.expressions, pendingExpr{r.rule, node, compiled, place, f.usesOptionalField()})
 	return f
 }
 

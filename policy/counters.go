@@ -13,7 +13,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
-	"github.com/fermata-go/fermata/internal/policy/yamldoc"
+	"github.com/fermata-go/fermata/internal/timespan"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 // MaxWindow is the maximum window of a rule. The store keeps counters for this long. A rule with a
@@ -148,7 +149,7 @@ func parseCountCall(by, window string) (queryTemplate, error) {
 	if err != nil {
 		return queryTemplate{}, err
 	}
-	span, err := yamldoc.ParseDuration(window)
+	span, err := timespan.Parse(window)
 	if err != nil {
 		return queryTemplate{}, err
 	}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/sets"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 // Directory knows the members of groups. It is used when rules are loaded and linted, not for
@@ -92,7 +92,7 @@ var placeholderValues = map[string]func(*Input) string{
 }
 
 func checkName(at yamldoc.Node, name string) {
-	checkLabel(at, "the name", name)
+	checkLabel(at, name)
 	for _, found := range placeholder.FindAllStringSubmatch(name, -1) {
 		if placeholderValues[found[1]] == nil {
 			known := make([]string, 0, len(placeholderValues))

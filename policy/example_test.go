@@ -65,10 +65,10 @@ rules:
 	fmt.Println(err)
 	// Output:
 	// policy: load failed:
-	// policy.yaml:1: "default" cannot be "alow"; did you mean "allow"?
+	// policy.yaml:1: default: "alow" is not one of allow, ask, deny; did you mean "allow"?
 	// policy.yaml:4: rule "night": when: unknown field "hours"; did you mean "hour"?
-	// policy.yaml:6: rule "night": on_timeout: approve is not possible: waiting never approves anything. To approve in advance, create a grant
-	// policy.yaml:6: rule "night": deadline is missing, here and in defaults.ask: set it, for example deadline: 24h
+	// policy.yaml:6: rule "night": ask.on_timeout: approve is not possible: waiting never approves anything. To approve in advance, create a grant
+	// policy.yaml:6: rule "night": ask: deadline is missing, here and in defaults.ask: set it, for example deadline: 24h
 }
 
 // The rules name the counters they need. The caller reads them and passes the values.

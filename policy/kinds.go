@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/sets"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 var (

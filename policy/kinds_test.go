@@ -115,7 +115,7 @@ func TestLoad_RejectsVerdictsThatAKindCannotHave(t *testing.T) {
 	}
 	const onTimeout = "ask, ask: {on_timeout: default}"
 	for doc, want := range map[string]string{
-		rule(`req.kind == "tool-response"`, "allow"):                                         `policy.yaml:4: rule "a": then: allow is not possible for req.kind "tool-response"`,
+		rule(`req.kind == "tool-response"`, "allow"):                                         `policy.yaml:4: rule "a": when: then: allow is not possible for req.kind "tool-response"`,
 		rule(`req.tool == "t" && req.kind in ["approval", "which-color"]`, "allow"):          `then: allow is not possible for req.kind "which-color"`,
 		rule(`"effect-in-doubt" == req.kind`, "allow"):                                       `then: allow is not possible for req.kind "effect-in-doubt"`,
 		rule(`req.kind in ["approval", "approval-gate", "hold"]`, "allow"):                   "",

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/sets"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 // LintContext is what Lint compares the rules with. Fields that are not set are not checked.

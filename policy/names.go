@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/fermata-go/fermata/internal/policy/yamldoc"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 // Maximum lengths of names, in characters. Names are part of requests, audit records and pages.
@@ -22,43 +22,43 @@ const idPunctuation = "-_.:/@"
 
 // checkID rejects ids with characters that are hard to distinguish or that are not allowed.
 func checkID(node yamldoc.Node, id string) {
-	checkCharacters(node, "the id", id)
+	checkCharacters(node, id)
 }
 
 // checkCharacters checks the length and the characters of an id or a code.
-func checkCharacters(node yamldoc.Node, what, id string) {
-	if !checkLength(node, what, id, maxID) {
+func checkCharacters(node yamldoc.Node, id string) {
+	if !checkLength(node, id, maxID) {
 		return
 	}
 	for _, c := range id {
 		if !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune(idPunctuation, c) {
-			node.Reportf("%s contains %q (%U); use letters, digits and %s", what, c, c, strings.Join(strings.Split(idPunctuation, ""), " "))
+			node.Reportf("%q contains %q (%U); use letters, digits and %s", truncate(id), c, c, strings.Join(strings.Split(idPunctuation, ""), " "))
 			return
 		}
 	}
 }
 
 // checkLabel rejects names with invisible characters or surrounding spaces.
-func checkLabel(node yamldoc.Node, what, name string) {
-	if !checkLength(node, what, name, maxName) {
+func checkLabel(node yamldoc.Node, name string) {
+	if !checkLength(node, name, maxName) {
 		return
 	}
 	if name != strings.TrimSpace(name) {
-		node.Reportf("%s %q begins or ends with a space", what, name)
+		node.Reportf("%q begins or ends with a space", name)
 		return
 	}
 	for _, c := range name {
 		if !unicode.IsPrint(c) {
-			node.Reportf("%s %q contains %U, which is not printable", what, name, c)
+			node.Reportf("%q contains %U, which is not printable", name, c)
 			return
 		}
 	}
 }
 
-func checkLength(node yamldoc.Node, what, text string, most int) bool {
+func checkLength(node yamldoc.Node, text string, most int) bool {
 	n := utf8.RuneCountInString(text)
 	if n > most {
-		node.Reportf("%s %q has %d characters; the maximum is %d", what, truncate(text), n, most)
+		node.Reportf("%q has %d characters; the maximum is %d", truncate(text), n, most)
 	}
 	return n <= most
 }

@@ -2,14 +2,13 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/sets"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 // document is a rule file before its expressions are compiled.
@@ -23,11 +22,8 @@ type document struct {
 	nodes          map[*rule]ruleNodes
 }
 
-// The limits of a file.
-const (
-	maxFile  = 4 << 20 // bytes
-	maxRules = 10_000
-)
+// maxRules is the maximum number of rules of a file.
+const maxRules = 10_000
 
 // ruleNodes are the YAML nodes of a rule's expressions.
 type ruleNodes struct{ when, amount yamldoc.Node }
@@ -49,24 +45,20 @@ type loader struct {
 
 func newLoader(file string, options Options) *loader {
 	r := &loader{file: file, directory: options.Directory, routes: options.Routes, unknownFields: options.UnknownFields, maxRules: cmp.Or(options.MaxRules, maxRules), patterns: &patternSizes{sizes: make(map[string]int)}}
-	r.Report = func(line int, text string) {
-		r.problems = append(r.problems, Problem{File: file, Line: line, Rule: r.rule, Text: text})
+	r.Report = func(line int, field, text string) {
+		r.problems = append(r.problems, Problem{File: file, Line: line, Rule: r.rule, Text: yamldoc.Message(r.rule, field, text)})
 	}
 	return r
 }
 
 func (r *loader) parse(src []byte) document {
 	d := document{nodes: make(map[*rule]ruleNodes)}
-	if len(src) > maxFile {
-		r.Report(1, fmt.Sprintf("the file has %d bytes; the maximum is %d", len(src), maxFile))
-		return d
-	}
 	root := r.Document(src)
 	if root.Missing() {
 		return d
 	}
 	top := root.Map("version", "default", "time_zone", "defaults", "tools", "rules")
-	d.version = r.label(top["version"], "the version")
+	d.version = r.label(top["version"])
 	d.zone = r.zone(top["time_zone"])
 	d.defaultVerdict = Verdict(top["default"].Choice(verdicts...))
 	if top["default"].Missing() {
@@ -79,7 +71,7 @@ func (r *loader) parse(src []byte) document {
 	}
 	if d.defaultVerdict == Ask {
 		if defaults.Missing() {
-			top["default"].Reportf("default: ask requires defaults.ask with groups and a deadline")
+			top["default"].Reportf("ask requires defaults.ask with groups and a deadline")
 		} else {
 			r.checkComplete(defaults, base)
 		}
@@ -99,14 +91,14 @@ func (r *loader) parse(src []byte) document {
 }
 
 // label parses a name for display.
-func (r *loader) label(node yamldoc.Node, what string) string {
+func (r *loader) label(node yamldoc.Node) string {
 	name := node.Text()
-	checkLabel(node, what, name)
+	checkLabel(node, name)
 	return name
 }
 
 func (r *loader) route(node yamldoc.Node) string {
-	name := r.label(node, "the route")
+	name := r.label(node)
 	if r.routes != nil && !slices.Contains(r.routes, name) {
 		node.Reportf("unknown route %q%s", name, yamldoc.Suggest(name, r.routes))
 	}
@@ -128,7 +120,7 @@ func (r *loader) parseRule(node yamldoc.Node, d *document, seen map[string]int) 
 	first, repeated := seen[one.ID]
 	switch {
 	case one.ID == "":
-		node.Reportf("the rule has no id")
+		node.Reportf("id is missing")
 	case one.ID == DefaultRule:
 		node.Reportf("the rule id %q is reserved for the default", DefaultRule)
 	case repeated:
@@ -137,7 +129,7 @@ func (r *loader) parseRule(node yamldoc.Node, d *document, seen map[string]int) 
 		checkID(fields["id"], one.ID)
 	}
 	seen[one.ID] = node.Line()
-	checkLength(fields["reason"], "the reason", one.Reason, maxReason)
+	checkLength(fields["reason"], one.Reason, maxReason)
 	if strings.TrimSpace(one.When) == "" {
 		node.Reportf("when is missing: set the condition of the rule; when: \"true\" matches all actions")
 	}
@@ -154,12 +146,7 @@ func (r *loader) parseRule(node yamldoc.Node, d *document, seen map[string]int) 
 
 // peekID returns the id before the rule is parsed, so that every message can name it.
 func peekID(node yamldoc.Node) string {
-	quiet := yamldoc.WithoutReport(node)
-	names, values := quiet.Keys()
-	if i := slices.Index(names, "id"); i >= 0 {
-		return values[i].Text()
-	}
-	return ""
+	return node.Peek("id")
 }
 
 func (r *loader) parseRuleAsk(node, ask yamldoc.Node, one *rule, d *document) {
@@ -248,13 +235,13 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	if has("undo") {
 		req.Undo = Duration(fields["undo"].Duration())
 		if req.Undo > requirement.MaxUndo {
-			fields["undo"].Reportf("undo %s is more than %s", req.Undo, requirement.MaxUndo)
+			fields["undo"].Reportf("%s is more than %s", req.Undo, requirement.MaxUndo)
 		}
 	}
 	if has("deny_count") {
 		req.DenyCount = int(fields["deny_count"].Int(1))
 		if req.DenyCount > requirement.MaxCount {
-			fields["deny_count"].Reportf("deny_count %d is more than %d", req.DenyCount, requirement.MaxCount)
+			fields["deny_count"].Reportf("%d is more than %d", req.DenyCount, requirement.MaxCount)
 		}
 	}
 	if has("verbs") {
@@ -285,7 +272,7 @@ func parseVerbs(node yamldoc.Node) []requirement.Verb {
 	chosen := parseChoices(node, requirement.ActionVerbs)
 	for _, verb := range []requirement.Verb{requirement.VerbApprove, requirement.VerbReject} {
 		if !slices.Contains(chosen, verb) {
-			node.Reportf("verbs must include %s: approvers must be able to approve and to reject", verb)
+			node.Reportf("must include %s: approvers must be able to approve and to reject", verb)
 		}
 	}
 	return sets.Intersect(requirement.ActionVerbs, chosen) // in one order, whatever the file says
@@ -295,9 +282,9 @@ func parseVerbs(node yamldoc.Node) []requirement.Verb {
 func parseOnTimeout(node yamldoc.Node) requirement.OnTimeout {
 	switch text := node.Text(); text {
 	case "approve", "allow":
-		node.Reportf("on_timeout: %s is not possible: waiting never approves anything. To approve in advance, create a grant", text)
+		node.Reportf("%s is not possible: waiting never approves anything. To approve in advance, create a grant", text)
 	case "deny":
-		node.Reportf("on_timeout: deny is not possible: deny is a verdict of rules. Use on_timeout: reject")
+		node.Reportf("deny is not possible: deny is a verdict of rules. Use on_timeout: reject")
 	default:
 		return parseChoice(node, requirement.ExpireOnTimeout, requirement.EscalateOnTimeout, requirement.RejectOnTimeout, requirement.DefaultOnTimeout)
 	}
@@ -312,7 +299,7 @@ func parseCodes(node yamldoc.Node) []string {
 		if code == "" {
 			item.Reportf("the code is empty")
 		}
-		checkCharacters(item, "the code", code)
+		checkCharacters(item, code)
 		codes = append(codes, code)
 	}
 	if len(codes) > maxCodes {
@@ -326,7 +313,7 @@ func (r *loader) parseAudience(node yamldoc.Node) [][]string {
 	names := parseNames(node)
 	for _, name := range names {
 		if name == requirement.Anyone || strings.HasPrefix(name, "oncall:") {
-			node.Reportf("visible_to must not contain %s: use group:…, user:…, role:… or requester", name)
+			node.Reportf("must not contain %s: use group:…, user:…, role:… or requester", name)
 		}
 	}
 	if r.directory != nil {
@@ -342,7 +329,7 @@ func parsePointers(node yamldoc.Node) []string {
 	var all []string
 	for _, item := range node.List() {
 		text := item.Text()
-		checkLength(item, "the path", text, maxPath)
+		checkLength(item, text, maxPath)
 		if text != "" && !strings.HasPrefix(text, "/") {
 			item.Reportf("%q is not a JSON pointer; use %q", text, "/"+text)
 		}

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -10,8 +9,8 @@ import (
 
 	"cel.dev/cel-go/cel"
 
-	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 	"github.com/fermata-go/fermata/internal/sets"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 // The fields of req that a file can set for a tool, under tools.
@@ -74,18 +73,18 @@ func (r *loader) parseRatings(node yamldoc.Node) map[string]*compiledRating {
 	names, nodes := node.Keys()
 	for i, name := range names {
 		at := nodes[i]
-		checkLabel(at, "the tool", name)
+		checkLabel(at, name)
 		fields := at.Map(ratingFields...)
 		rating := &compiledRating{line: at.Line(), cost: newNumberExpr(fields[fieldCost], math.MaxInt64), risk: newNumberExpr(fields[fieldRisk], maxRisk)}
 		if !fields[fieldEffects].Missing() {
 			rating.effects = []string{}
 			for _, item := range fields[fieldEffects].List() {
-				rating.effects = append(rating.effects, r.label(item, "the effect"))
+				rating.effects = append(rating.effects, r.label(item))
 			}
 		}
 		rating.Rating = Rating{Effects: rating.effects, Cost: fields[fieldCost].Text(), Risk: fields[fieldRisk].Text()}
 		if at.IsMapping() && !slices.ContainsFunc(ratingFields, rating.declares) {
-			at.Reportf("the rating of %q is empty: set effects, cost or risk", name)
+			at.Reportf("the rating is empty: set effects, cost or risk")
 		}
 		ratings[name] = rating
 	}
@@ -105,9 +104,9 @@ func newNumberExpr(node yamldoc.Node, most int64) *numberExpr {
 
 // compileRatings compiles the ratings and applies the rating of all other tools as default.
 func (r *loader) compileRatings(env *cel.Env, ratings map[string]*compiledRating) {
-	for name, rating := range ratings {
-		r.compileNumberExpr(env, fmt.Sprintf("%s of %q", fieldCost, name), rating.cost)
-		r.compileNumberExpr(env, fmt.Sprintf("%s of %q", fieldRisk, name), rating.risk)
+	for _, rating := range ratings {
+		r.compileNumberExpr(env, rating.cost)
+		r.compileNumberExpr(env, rating.risk)
 	}
 	if rest := ratings[anyTool]; rest != nil {
 		for _, rating := range ratings {
@@ -119,12 +118,12 @@ func (r *loader) compileRatings(env *cel.Env, ratings map[string]*compiledRating
 	}
 }
 
-func (r *loader) compileNumberExpr(env *cel.Env, what string, n *numberExpr) {
+func (r *loader) compileNumberExpr(env *cel.Env, n *numberExpr) {
 	if n == nil {
 		return
 	}
-	if f := r.expression(env, n.node, what, cel.IntType, &n.program); f.usesOptionalField() || len(f.counts) > 0 {
-		n.node.Reportf("%s: the expression must use only the arguments, not effects, cost, risk, revision or history", what)
+	if f := r.expression(env, n.node, cel.IntType, &n.program); f.usesOptionalField() || len(f.counts) > 0 {
+		n.node.Reportf("the expression must use only the arguments, not effects, cost, risk, revision or history")
 	}
 }
 
@@ -135,7 +134,7 @@ func ratingFor(ratings map[string]*compiledRating, tool string) *compiledRating 
 
 // checkKnownFields checks that an expression uses no field that is always unknown: not set by the
 // caller, and not rated for any tool of the rule.
-func (r *loader) checkKnownFields(d *document, node yamldoc.Node, what string, looked, rule exprInfo) {
+func (r *loader) checkKnownFields(d *document, node yamldoc.Node, looked, rule exprInfo) {
 	for _, field := range sets.Intersect(r.unknownFields, looked.requestFields) {
 		known := rule.tools == nil && slices.ContainsFunc(slices.Collect(maps.Values(d.ratings)), func(w *compiledRating) bool { return w.declares(field) })
 		for _, tool := range rule.tools {
@@ -145,9 +144,9 @@ func (r *loader) checkKnownFields(d *document, node yamldoc.Node, what string, l
 		switch {
 		case known:
 		case slices.Contains(ratingFields, field):
-			node.Reportf(`%s: req.%s is never set here, so the rule would always fail: rate the tools under "tools"`, what, field)
+			node.Reportf(`req.%s is never set here, so the rule would always fail: rate the tools under "tools"`, field)
 		default:
-			node.Reportf("%s: req.%s is never set here, so the rule would always fail", what, field)
+			node.Reportf("req.%s is never set here, so the rule would always fail", field)
 		}
 	}
 }

@@ -57,9 +57,8 @@ var layers = []layer{
 	{"internal/desk/people", may("internal/desk", "internal/desk/hours"), "settings of one person; they do not know requests of others"},
 	{"internal/oncall", may(), "who is on call; it knows neither requests nor votes"},
 	{"internal/desk/routefile", may("internal/desk", "internal/desk/hours", support), "parses route files; the rules do not depend on a file format"},
-	{"internal/policy/yamldoc", may(support), "parsing of rule files, separate from evaluation"},
-	{"policy", may(".", "internal/policy/yamldoc", "internal/store", support), "rules are evaluated without a run, so they can be simulated and explained"},
-	{"internal/policy/...", may("policy", "internal/policy/yamldoc", support), "grants, replays and test cases use the rules, never the other way round"},
+	{"policy", may(".", "internal/store", support), "rules are evaluated without a run, so they can be simulated and explained"},
+	{"internal/policy/...", may("policy", support), "grants, replays and test cases use the rules, never the other way round"},
 	{"internal/audit", may(".", "internal/store", support), "the audit log must be verifiable without the packages that it records"},
 	{"internal/audit/audittest", may("internal/audit"), "the suite uses a log only through the port and compares it with the reference"},
 	{"internal/analytics", may(".", "internal/store", support), "read-only reports over the stored history"},
@@ -163,7 +162,7 @@ var dependencies = []dependency{
 	{"agent", "github.com/google/jsonschema-go", "an agent passes the schemas of its tools to the model"},
 	{"internal/desk", "github.com/google/jsonschema-go", "the answer of a decision is validated against the schema of its kind"},
 
-	{"internal/yamlfile", "go.yaml.in/yaml/v3", "routes and groups are written in YAML"},
+	{"internal/yamldoc", "go.yaml.in/yaml/v3", "the only reader of YAML; nodes have line numbers for error messages"},
 	{"internal/suspend", "golang.org/x/sys", "system clocks that the standard library does not expose"},
 
 	{"agent/openai", "github.com/openai/openai-go/v3", "the vendor's client implements the wire protocol"},
@@ -195,7 +194,6 @@ var dependencies = []dependency{
 	{"internal/oncall", "github.com/arran4/golang-ical", "iCalendar files"},
 	{"internal/oncall", "github.com/teambition/rrule-go", "repeated events of calendars"},
 	{"internal/slackfake", "github.com/gorilla/websocket", "the server side of Socket Mode; the client side in slack-go uses it too"},
-	{"internal/config", "go.yaml.in/yaml/v3", "settings are YAML; nodes have line numbers for error messages"},
 	{"internal/tui", "charm.land/bubbletea/v2", "event loop, key input and rendering of a terminal program"},
 	{"internal/tui", "charm.land/lipgloss/v2", "terminal colours and character widths"},
 	{"internal/tui", "github.com/charmbracelet/x/ansi", "removes styles from the text whose hash is recorded"},
@@ -207,7 +205,6 @@ var dependencies = []dependency{
 	{"internal/server", "go.opentelemetry.io/otel", "HTTP requests join the traces of their callers"},
 	{"internal/server", "go.opentelemetry.io/otel/trace", "the same"},
 	{"policy", "cel.dev/cel-go", "policies are written in CEL"},
-	{"internal/policy/yamldoc", "go.yaml.in/yaml/v3", "rules are YAML; nodes have line numbers for error messages"},
 	{"internal/audit", "golang.org/x/mod", "checkpoints of the chain are signed notes and tile logs (sumdb/note, sumdb/tlog)"},
 
 	{"examples/dataagent", "modernc.org/sqlite", "its agent uses a real database; the driver of the store is linked anyway"},

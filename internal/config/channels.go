@@ -1,8 +1,6 @@
 package config
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"net/mail"
 	"net/netip"
@@ -11,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 // Slack configures the app of a Slack workspace. The secrets are read from files.
@@ -80,23 +78,16 @@ type Names map[string]string
 func (*Names) expected() string { return "expected values by name, for example {name: value}" }
 
 // read reads values by name.
-func (m *Names) read(n *yaml.Node, _ []string) error {
+func (m *Names) read(n yamldoc.Node, _ []string) {
 	*m = make(Names)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name := n.Content[i].Value
-		if _, repeated := (*m)[name]; repeated {
-			return fmt.Errorf("%q is repeated", name)
-		}
-		value, err := scalar(n.Content[i+1])
-		if err == nil && (name == "" || value == "") {
-			err = errors.New("the name or the value is empty")
-		}
-		if err != nil {
-			return fmt.Errorf("%q: %w", name, err)
+	names, values := n.Keys()
+	for i, name := range names {
+		value, ok := values[i].Scalar()
+		if ok && (name == "" || value == "") {
+			values[i].Reportf("the name or the value is empty")
 		}
 		(*m)[name] = value
 	}
-	return nil
 }
 
 // readChannelFiles reads the secrets of channels.

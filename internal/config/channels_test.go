@@ -68,8 +68,8 @@ func TestChannels_SecretsAreReadFromFiles(t *testing.T) {
 func TestChannels_Mistakes(t *testing.T) {
 	secretFiles(t, map[string]string{"short": "abc", "nourl": "hush", "key": strings.Repeat("k", 32)})
 	for text, want := range map[string]string{
-		"channels: {slak: {}}":                                    "fermata.yaml:1: channels.slak: unknown key; did you mean channels.slack?",
-		"channels:\n  slack:\n    botToken: xoxb-hush":            "fermata.yaml:3: channels.slack.botToken: unknown key; did you mean channels.slack.botTokenFile?",
+		"channels: {slak: {}}":                                    `fermata.yaml:1: channels.slak: unknown key; did you mean "channels.slack"?`,
+		"channels:\n  slack:\n    botToken: xoxb-hush":            `fermata.yaml:3: channels.slack.botToken: unknown key; did you mean "channels.slack.botTokenFile"?`,
 		"channels:\n  slack:\n    botTokenFile: gone":             "fermata.yaml:3: channels.slack.botTokenFile: gone: no such file or directory",
 		"channels: {slack: {approvers: [U1]}}":                    "fermata.yaml:1: channels.slack.approvers: account is missing: the channel is off without it",
 		"channels: {slack: {account: acme}}":                      "fermata.yaml:1: channels.slack.account: botTokenFile is missing",
@@ -83,7 +83,7 @@ func TestChannels_Mistakes(t *testing.T) {
 		"channels: {email: {port: 70000}}":                        "fermata.yaml:1: channels.email.port: 70000 is more than 65535",
 		"channels: {pagerduty: {routingKeyFiles: {db: gone}}}":    "fermata.yaml:1: channels.pagerduty.routingKeyFiles: db: gone: no such file or directory",
 		"channels: {pagerduty: {routingKeyFiles: db}}":            "fermata.yaml:1: channels.pagerduty.routingKeyFiles: expected values by name, for example {name: value}",
-		"channels: {pagerduty: {routingKeyFiles: {db: ''}}}":      `fermata.yaml:1: channels.pagerduty.routingKeyFiles: "db": the name or the value is empty`,
+		"channels: {pagerduty: {routingKeyFiles: {db: ''}}}":      `fermata.yaml:1: channels.pagerduty.routingKeyFiles.db: the name or the value is empty`,
 		"channels: {pagerduty: {url: x}}":                         `fermata.yaml:1: channels.pagerduty.url: "x" is not an http or https URL`,
 		"channels: {alertmanager: {url: alertmanager}}":           `fermata.yaml:1: channels.alertmanager.url: "alertmanager" is not an http or https URL`,
 		"channels: {alertmanager: {labels: {team: a}}}":           "fermata.yaml:1: channels.alertmanager.labels: url is missing: the channel is off without it",

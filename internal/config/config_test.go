@@ -101,14 +101,14 @@ func TestFile_MistakesHaveLineNumbers(t *testing.T) {
 		"address with a password":  {"providers: {langgraph: {url: \"http://u:pw@host\"}}\n", "fermata.yaml:1: providers.langgraph.url: it is not an http or https URL without a query and a user"},
 		"assistant without name":   {"providers: {langgraph: {url: \"http://host\", assistants: [=x]}}\n", "fermata.yaml:1: providers.langgraph.assistants: \"=x\" is not NAME or NAME=ID"},
 		"variable without a value": {"providers:\n  claude:\n    env: [NAME]\n", "fermata.yaml:3: providers.claude.env: a variable must be NAME=value"},
-		"misspelt":                 {"limits:\n  brust: 3\n", "fermata.yaml:2: limits.brust: unknown key; did you mean limits.burst?"},
-		"misspelt section":         {"\n\nlistn:\n  addr: :80\n", "fermata.yaml:3: listn: unknown key; did you mean listen?"},
-		"in the wrong place":       {"retention: 30d\n", "fermata.yaml:1: retention: unknown key; did you mean runs.retention?"},
-		"other case":               {"log:\n  Format: json\n", "fermata.yaml:2: log.Format: unknown key; did you mean log.format?"},
+		"misspelt":                 {"limits:\n  brust: 3\n", `fermata.yaml:2: limits.brust: unknown key; did you mean "limits.burst"?`},
+		"misspelt section":         {"\n\nlistn:\n  addr: :80\n", `fermata.yaml:3: listn: unknown key; did you mean "listen"?`},
+		"in the wrong place":       {"retention: 30d\n", `fermata.yaml:1: retention: unknown key; did you mean "runs.retention"?`},
+		"other case":               {"log:\n  Format: json\n", `fermata.yaml:2: log.Format: unknown key; did you mean "log.format"?`},
 		"like nothing":             {"qqqqqqqqqqqq: 1\n", "fermata.yaml:1: qqqqqqqqqqqq: unknown key"},
 		"twice":                    {"log:\n  level: info\n  level: warn\n", "fermata.yaml:3: log.level: is repeated, first in line 2"},
 		"section twice":            {"log: {level: info}\nlog: {level: warn}\n", "fermata.yaml:2: log: is repeated, first in line 1"},
-		"not of the enum":          {"log:\n  level: wran\n", `fermata.yaml:2: log.level: "wran" is not one of debug, info, warn, error; did you mean warn?`},
+		"not of the enum":          {"log:\n  level: wran\n", `fermata.yaml:2: log.level: "wran" is not one of debug, info, warn, error; did you mean "warn"?`},
 		"no number":                {"limits: {burst: many}\n", `fermata.yaml:1: limits.burst: "many" is not an integer`},
 		"no unit":                  {"runs: {wait: 5}\n", `fermata.yaml:1: runs.wait: "5" is not a duration with a unit, such as 90s, 24h or 30d`},
 		"too small":                {"runs: {workers: 0}\n", "fermata.yaml:1: runs.workers: 0 is less than 1"},
@@ -122,8 +122,8 @@ func TestFile_MistakesHaveLineNumbers(t *testing.T) {
 		"a key for a section":      {"listen: :80\n", "fermata.yaml:1: listen: expected a mapping of keys"},
 		"no list":                  {"webhooks: {allow: a}\n", "fermata.yaml:1: webhooks.allow: expected a list, for example [a, b]"},
 		"merged":                   {"a: &a {addr: ':80'}\nlisten: {<<: *a}\n", "fermata.yaml:2: listen.<<: unknown key"},
-		"two documents":            {"log: {level: info}\n---\nlog: {level: info}\n", "fermata.yaml:2: a second YAML document is not allowed"},
-		"no YAML":                  {"log:\n\tlevel: info\n", "fermata.yaml:2: found character that cannot start any token"},
+		"two documents":            {"log: {level: info}\n---\nlog: {level: info}\n", "fermata.yaml:2: a second document begins here; only one is allowed"},
+		"no YAML":                  {"log:\n\tlevel: info\n", "fermata.yaml:2: invalid YAML: found character that cannot start any token"},
 		"no address":               {"listen:\n  addr: localhost\n", `fermata.yaml:2: listen.addr: "localhost" is not HOST:PORT`},
 		"half a certificate":       {"listen: {tls: {certFile: a.pem}}\n", "fermata.yaml:1: listen.tls.certFile: keyFile is missing: set both or none"},
 		"metrics on the main":      {"listen: {addr: ':80'}\nmetrics: {addr: ':80'}\n", "fermata.yaml:2: metrics.addr: must differ from the address of the server"},
@@ -152,13 +152,13 @@ func TestRoles_OfGroups(t *testing.T) {
 		t.Errorf("from the environment: %v, %v", c, err)
 	}
 	for text, want := range map[string]string{
-		"    roles: {a: approvr}\n":         `fermata.yaml:7: auth.oidc.roles: group "a" has role "approvr", which is not one of agent, approver, auditor, user, admin; did you mean approver?`,
+		"    roles: {a: approvr}\n":         `fermata.yaml:7: auth.oidc.roles.a: "approvr" is not one of agent, approver, auditor, user, admin; did you mean "approver"?`,
 		"    roles: [a]\n":                  "fermata.yaml:7: auth.oidc.roles: expected roles by group, for example {group: role}",
-		"    roles: {a: admin, a: admin}\n": `fermata.yaml:7: auth.oidc.roles: group "a" is repeated`,
+		"    roles: {a: admin, a: admin}\n": `fermata.yaml:7: auth.oidc.roles.a: is repeated, first in line 7`,
 		"    roles: {}\n":                   "fermata.yaml:7: auth.oidc.roles: is empty, so no sign-in could succeed",
 		"    accountClaim: x\n":             "fermata.yaml:6: auth.oidc.account: set either account or accountClaim, not both",
 		"\n  session: {lifetime: 1s}\n":     "fermata.yaml:8: auth.session.lifetime: 1s is less than 1m",
-		"\n    audience: x\n    isuer: a\n": "fermata.yaml:9: auth.oidc.isuer: unknown key; did you mean auth.oidc.issuer?",
+		"\n    audience: x\n    isuer: a\n": `fermata.yaml:9: auth.oidc.isuer: unknown key; did you mean "auth.oidc.issuer"?`,
 	} {
 		_, err := load(t, idp+text)
 		if lines := mistakesOf(t, err); !contains(lines, want) {
@@ -183,11 +183,11 @@ func TestClasses_OfAuthentication(t *testing.T) {
 		t.Errorf("from the environment: %v, %v", c, err)
 	}
 	for text, want := range map[string]string{
-		"    acr: {a: mfa}\n":         `fermata.yaml:8: auth.oidc.acr: class "a" has strength "mfa", which is not one of sso, sso_mfa, hardware`,
-		"    acr: {a: sso-mfa}\n":     `fermata.yaml:8: auth.oidc.acr: class "a" has strength "sso-mfa", which is not one of sso, sso_mfa, hardware; did you mean sso_mfa?`,
+		"    acr: {a: mfa}\n":         `fermata.yaml:8: auth.oidc.acr.a: "mfa" is not one of sso, sso_mfa, hardware`,
+		"    acr: {a: sso-mfa}\n":     `fermata.yaml:8: auth.oidc.acr.a: "sso-mfa" is not one of sso, sso_mfa, hardware; did you mean "sso_mfa"?`,
 		"    acr: [a]\n":              "fermata.yaml:8: auth.oidc.acr: expected strengths by class, for example {class: sso_mfa}",
-		"    acr: {a: sso, a: sso}\n": `fermata.yaml:8: auth.oidc.acr: class "a" is repeated`,
-		"    acr: {a: [sso]}\n":       `fermata.yaml:8: auth.oidc.acr: class "a": expected a single value`,
+		"    acr: {a: sso, a: sso}\n": `fermata.yaml:8: auth.oidc.acr.a: is repeated, first in line 8`,
+		"    acr: {a: [sso]}\n":       `fermata.yaml:8: auth.oidc.acr.a: expected a single value`,
 	} {
 		_, err := load(t, idp+roles+text)
 		if lines := mistakesOf(t, err); !contains(lines, want) {

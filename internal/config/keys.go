@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/fermata-go/fermata/internal/suggest"
 )
 
 // setting is one key of the file, or a section of it.
@@ -92,9 +90,4 @@ func Keys() []string {
 		list = append(list, s.path)
 	}
 	return list
-}
-
-// suggestKey returns the word most similar to a misspelled one; "" if none is similar.
-func suggestKey(word string, words []string) string {
-	return suggest.Closest(word, words, max(2, len(word)/3))
 }

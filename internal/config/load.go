@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/internal/suggest"
-	"go.yaml.in/yaml/v3"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 // Source lists the sources of a configuration.
@@ -93,21 +93,24 @@ func (c *Config) readFlags(flags map[string]string, wrong *mistakes) {
 
 // setText sets a key from one text; list elements are separated by commas.
 func (c *Config) setText(s setting, where, text string, wrong *mistakes) {
-	if err := s.readText(text); err != nil {
+	before := len(*wrong)
+	if _, ok := s.value.Addr().Interface().(mapping); ok {
+		r := yamldoc.Reader{Report: func(_ int, field, text string) {
+			wrong.add(where, strings.TrimSuffix(s.path+"."+field, "."), "%s", text)
+		}}
+		if document := r.Document([]byte(text)); !document.Missing() {
+			s.read(document)
+		}
+	} else if err := s.setTexts(text); err != nil {
 		wrong.add(where, s.path, "%v", err)
-		return
 	}
-	c.from[s.path] = where
+	if len(*wrong) == before {
+		c.from[s.path] = where
+	}
 }
 
-func (s setting) readText(text string) error {
-	if t, ok := s.value.Addr().Interface().(mapping); ok {
-		var document yaml.Node
-		if err := yaml.Unmarshal([]byte(text), &document); err != nil || len(document.Content) != 1 {
-			return errors.New(t.expected())
-		}
-		return s.read(document.Content[0])
-	}
+// setTexts sets a key from the text of a list or of one value.
+func (s setting) setTexts(text string) error {
 	if !s.list() {
 		return s.set([]string{text})
 	}

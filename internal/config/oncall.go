@@ -3,9 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
-	"slices"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 // OnCall has on-call schedules by name: db for oncall:db.
@@ -36,45 +35,32 @@ type Schedule struct {
 	CalendarURL, Token Secret `yaml:"-"`
 }
 
-var scheduleKeys = []string{"rota", "start", "days", "timeZone", "calendar", "calendarURLFile", "pagerduty", "tokenFile", "url", "people"}
-
 func (*OnCall) expected() string {
 	return "expected schedules by name, for example {db: {rota: [ann, bob], start: 2026-01-05 09:00}}"
 }
 
 // read reads schedules, and their secret files.
-func (o *OnCall) read(n *yaml.Node, _ []string) error {
+func (o *OnCall) read(n yamldoc.Node, _ []string) {
 	*o = make(OnCall)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name, value := n.Content[i].Value, n.Content[i+1]
-		if _, repeated := (*o)[name]; repeated {
-			return fmt.Errorf("schedule %q is repeated", name)
-		}
-		s, err := readSchedule(value)
-		if err != nil {
-			return fmt.Errorf("schedule %q (line %d): %w", name, value.Line, err)
-		}
-		(*o)[name] = s
+	names, values := n.Keys()
+	for i, name := range names {
+		(*o)[name] = readSchedule(values[i])
 	}
-	return nil
 }
 
-func readSchedule(n *yaml.Node) (s Schedule, err error) {
-	if n.Kind != yaml.MappingNode {
-		return s, errors.New("expected keys such as rota, calendar or pagerduty")
+func readSchedule(n yamldoc.Node) (s Schedule) {
+	n.Decode(&s)
+	if !n.IsMapping() {
+		return s
 	}
-	for i := 0; i < len(n.Content); i += 2 {
-		if key := n.Content[i].Value; !slices.Contains(scheduleKeys, key) {
-			return s, fmt.Errorf("unknown key %s%s", key, didYouMean(key, scheduleKeys))
-		}
-	}
-	if err := n.Decode(&s); err != nil {
-		return s, errors.New(plain(err))
-	}
+	var err error
 	if s.CalendarURL, err = readScheduleSecret("calendarURLFile", s.CalendarURLFile); err == nil {
 		s.Token, err = readScheduleSecret("tokenFile", s.TokenFile)
 	}
-	return s, errors.Join(err, s.check())
+	if err = errors.Join(err, s.check()); err != nil {
+		n.Reportf("%v", err)
+	}
+	return s
 }
 
 func readScheduleSecret(key, file string) (Secret, error) {

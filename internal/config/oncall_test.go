@@ -36,15 +36,15 @@ oncall:
 func TestOnCall_Mistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"oncall: [db]":                                "expected schedules by name",
-		"oncall: {db: ann}":                           "expected keys such as rota",
-		"oncall: {db: {rotas: [ann]}}":                "unknown key rotas; did you mean rota?",
+		"oncall: {db: ann}":                           "oncall.db: expected a mapping of keys",
+		"oncall: {db: {rotas: [ann]}}":                `oncall.db.rotas: unknown key; did you mean "rota"?`,
 		"oncall: {db: {}}":                            "set exactly one of",
 		"oncall: {db: {rota: [a], pagerduty: P}}":     "set exactly one of",
 		"oncall: {db: {rota: [ann]}}":                 "start is missing",
 		"oncall: {db: {calendar: x.ics, days: 2}}":    "belong to a rota",
 		"oncall: {db: {pagerduty: P}}":                "tokenFile is missing",
 		"oncall: {db: {calendar: x.ics, url: x}}":     "belong to pagerduty",
-		"oncall: {db: {rota: {ann: 1}, start: now}}":  "cannot unmarshal",
+		"oncall: {db: {rota: {ann: 1}, start: now}}":  "oncall.db.rota: expected a list",
 		"oncall: {db: {pagerduty: P, tokenFile: no}}": "tokenFile: no such file",
 	} {
 		if _, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "oncall") {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
 
 func (s setting) list() bool { return s.value.Kind() == reflect.Slice }
@@ -49,7 +51,7 @@ func (s setting) parse(text string) (value any, err error) {
 	switch s.value.Interface().(type) {
 	case string:
 		if words := s.allowedValues(); words != nil && !slices.Contains(words, text) {
-			return nil, fmt.Errorf("%q is not one of %s%s", text, strings.Join(words, ", "), didYouMean(text, words))
+			return nil, errors.New(yamldoc.NotOneOf(text, words))
 		}
 		return text, nil
 	case Secret:
@@ -80,13 +82,6 @@ func boolError(text string) error {
 		return nil
 	}
 	return errors.New("no bool")
-}
-
-func didYouMean(word string, words []string) string {
-	if similar := suggestKey(word, words); similar != "" {
-		return "; did you mean " + similar + "?"
-	}
-	return ""
 }
 
 func (s setting) below(value any, minimum string) bool {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/fermata-go/fermata/internal/config"
-	"github.com/fermata-go/fermata/internal/yamlfile"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 	"github.com/fermata-go/fermata/provider/claude"
 )
 
@@ -65,8 +65,8 @@ func readAgents(path string) ([]claude.Graph, error) {
 		return nil, err
 	}
 	var f agentsFile
-	if err := yamlfile.Decode(text, &f); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+	if err := yamldoc.Decode(filepath.Base(path), text, &f); err != nil {
+		return nil, err
 	}
 	if len(f.Agents) == 0 {
 		return nil, fmt.Errorf("%s: it has no agents", filepath.Base(path))

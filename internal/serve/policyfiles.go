@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/oncall"
 	"github.com/fermata-go/fermata/internal/server"
-	"github.com/fermata-go/fermata/internal/yamlfile"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 	"github.com/fermata-go/fermata/policy"
 )
 
@@ -92,8 +92,8 @@ func (d *GroupsFile) load() error {
 		if err != nil {
 			return err
 		}
-		if members, err = parseGroups(text); err != nil {
-			return fmt.Errorf("%s: %w", d.file, err)
+		if members, err = parseGroups(d.file, text); err != nil {
+			return err
 		}
 	}
 	d.current.Store(&members)
@@ -101,21 +101,18 @@ func (d *GroupsFile) load() error {
 }
 
 // parseGroups parses a groups file: {groups: {dba: [ann, bob]}}.
-func parseGroups(text []byte) (desk.StaticDirectory, error) {
-	var file struct {
-		Groups map[string][]string `yaml:"groups"`
-	}
-	if err := yamlfile.Decode(text, &file); err != nil {
-		return nil, err
-	}
+func parseGroups(file string, text []byte) (desk.StaticDirectory, error) {
 	members := desk.StaticDirectory{}
-	for name, people := range file.Groups {
-		if name == "" || slices.Contains(people, "") {
-			return nil, fmt.Errorf("group %q: empty name", name)
+	return members, yamldoc.Read(file, text, func(document yamldoc.Node) {
+		names, groups := document.Map("groups")["groups"].Keys()
+		for i, name := range names {
+			people := groups[i].Texts()
+			if name == "" || slices.Contains(people, "") {
+				groups[i].Reportf("empty name")
+			}
+			members["group:"+name] = people
 		}
-		members["group:"+name] = people
-	}
-	return members, nil
+	})
 }
 
 // openPolicyFiles reads the files. If one cannot be used, the server does not start.
@@ -168,12 +165,9 @@ func ReadRoutes(file string, channels desk.Channels) (map[string]desk.Route, err
 	if err != nil {
 		return nil, err
 	}
-	list, err := routefile.Parse(text)
-	if err == nil {
-		err = routefile.CheckTargets(text, list, channels)
-	}
+	list, err := routefile.Parse(file, text, channels)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, err
 	}
 	routes := make(map[string]desk.Route, len(list))
 	for _, r := range list {

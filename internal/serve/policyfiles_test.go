@@ -167,14 +167,14 @@ func TestPolicyFiles_ErrorsNameTheFile(t *testing.T) {
 	}{
 		"no such file":    {config.Desk{PolicyFile: "nowhere.yaml"}, "desk.policyFile: open nowhere.yaml"},
 		"unknown group":   {config.Desk{PolicyFile: policy}, "unknown name group:dba"},
-		"unknown route":   {config.Desk{GroupsFile: groups, PolicyFile: write(t, "p", strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: db", 1))}, `rule "drop": unknown route "db"`},
+		"unknown route":   {config.Desk{GroupsFile: groups, PolicyFile: write(t, "p", strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: db", 1))}, `rule "drop": ask.route: unknown route "db"`},
 		"broken routes":   {config.Desk{RoutesFile: write(t, "r", "routes: []\n")}, "desk.routesFile"},
-		"unknown key":     {config.Desk{GroupsFile: write(t, "g", "group: {}\n")}, `g: line 1: unknown key "group"`},
-		"an empty file":   {config.Desk{GroupsFile: write(t, "g4", "# later\n")}, "g4: the file is empty"},
+		"unknown key":     {config.Desk{GroupsFile: write(t, "g", "group: {}\n")}, `g:1: group: unknown key; did you mean "groups"?`},
+		"an empty file":   {config.Desk{GroupsFile: write(t, "g4", "# later\n")}, "g4:1: the file is empty"},
 		"empty name":      {config.Desk{GroupsFile: write(t, "g2", "groups: {dba: [\"\"]}\n")}, "empty name"},
 		"no time zone":    {config.Desk{TimeZone: "Nowhere"}, `unknown time zone "Nowhere"`},
 		"local zone":      {config.Desk{TimeZone: "Local"}, `unknown time zone "Local"`},
-		"two documents":   {config.Desk{GroupsFile: write(t, "g3", someGroups+"---\n"+someGroups)}, "more than one document"},
+		"two documents":   {config.Desk{GroupsFile: write(t, "g3", someGroups+"---\n"+someGroups)}, "a second document"},
 		"a broken policy": {config.Desk{PolicyFile: write(t, "p2", "default: maybe\n")}, "desk.policyFile"},
 	} {
 		if _, _, err := openPolicyFiles(t.Context(), &config.Config{Desk: c.settings}, desk.Channels{}); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -26,11 +26,11 @@ func loadRoutes(file string, channels desk.Channels) ([]desk.Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	routes, err := routefile.Parse(text)
-	if err == nil {
-		err = routefile.CheckTargets(text, routes, channels)
+	routes, err := routefile.Parse(file, text, channels)
+	if err != nil {
+		return nil, cli.InvalidFile(err)
 	}
-	return routes, fileErrorIn(file, err)
+	return routes, nil
 }
 
 type RoutesCheck struct {

@@ -15,17 +15,12 @@
 package routefile
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/hours"
-	"github.com/fermata-go/fermata/internal/yamlfile"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 )
-
-// MaxSize is the maximum size of a file, in bytes.
-const MaxSize = 1 << 20
 
 type file struct {
 	// Calendars are lists of holidays, by name. A region refers to them in its holidays.
@@ -33,62 +28,61 @@ type file struct {
 	Routes    []desk.Route            `yaml:"routes"`
 }
 
-// Parse parses all routes of a file. The error lists everything that is wrong.
-func Parse(text []byte) ([]desk.Route, error) {
-	if len(text) > MaxSize {
-		return nil, fmt.Errorf("the file is larger than %d bytes", MaxSize)
-	}
+// Parse parses all routes of a file, for a server that has these channels. The error lists
+// everything that is wrong.
+func Parse(name string, text []byte, channels desk.Channels) ([]desk.Route, error) {
 	var f file
-	if err := yamlfile.Decode(text, &f); err != nil {
+	if err := yamldoc.Decode(name, text, &f); err != nil {
 		return nil, err
 	}
-	var errs []error
-	if len(f.Routes) == 0 {
-		errs = append(errs, errors.New("the file has no routes"))
-	}
-	var names []string
-	for i := range f.Routes {
-		route := &f.Routes[i]
-		for j := range route.Regions {
-			route.Regions[j].Holidays = f.holidays(route.Regions[j].Holidays)
-		}
-		if slices.Contains(names, route.Name) {
-			errs = append(errs, fmt.Errorf("route %q is defined twice", route.Name))
-		}
-		names = append(names, route.Name)
-		errs = append(errs, route.Check())
-	}
-	if err := errors.Join(errs...); err != nil {
+	err := yamldoc.Read(name, text, func(document yamldoc.Node) { f.check(document, channels) })
+	if err != nil {
 		return nil, err
 	}
 	return f.Routes, nil
 }
 
-// CheckTargets returns an error for every target of a file, as parsed by [Parse], that no channel
-// of the server serves, and for every impossible address, with its line.
-func CheckTargets(text []byte, routes []desk.Route, channels desk.Channels) error {
-	var errs []error
-	for i, route := range routes {
-		for _, t := range channels.Unserved(route) {
-			where, path := "region", []any{"routes", i, "regions", t.Position, "channel"}
-			if t.Step >= 0 {
-				where = fmt.Sprintf("step %d, %s", t.Step+1, t.Kind)
-				path = []any{"routes", i, "steps", t.Step, string(t.Kind), t.Position}
-			}
-			if t.Err != nil {
-				errs = append(errs, fmt.Errorf("line %d: route %q: %s: impossible target %q: %w", yamlfile.Line(text, path...), route.Name, where, t.Target, t.Err))
-				continue
-			}
-			errs = append(errs, fmt.Errorf("line %d: route %q: %s: no channel of this server serves the target %q; available: %s",
-				yamlfile.Line(text, path...), route.Name, where, t.Target, channels))
-		}
+// check replaces the names of calendars and reports what is wrong with the routes.
+func (f *file) check(document yamldoc.Node, channels desk.Channels) {
+	if len(f.Routes) == 0 {
+		document.Reportf("the file has no routes")
 	}
-	return errors.Join(errs...)
+	var names []string
+	for i := range f.Routes {
+		route, at := &f.Routes[i], document.At("routes", i)
+		for j := range route.Regions {
+			route.Regions[j].Holidays = f.holidays(route.Regions[j].Holidays)
+		}
+		if slices.Contains(names, route.Name) {
+			at.Reportf("route %q is defined twice", route.Name)
+		}
+		names = append(names, route.Name)
+		if err := route.Check(); err != nil {
+			at.Reportf("%v", err)
+		}
+		checkTargets(at, *route, channels)
+	}
+}
+
+// checkTargets reports every target that no channel of the server serves, and every impossible
+// address.
+func checkTargets(at yamldoc.Node, route desk.Route, channels desk.Channels) {
+	for _, t := range channels.Unserved(route) {
+		target := at.At("regions", t.Position, "channel")
+		if t.Step >= 0 {
+			target = at.At("steps", t.Step, string(t.Kind), t.Position)
+		}
+		if t.Err != nil {
+			target.Reportf("impossible target %q: %v", t.Target, t.Err)
+			continue
+		}
+		target.Reportf("no channel of this server serves the target %q; available: %s", t.Target, channels)
+	}
 }
 
 // holidays replaces the names of calendars by their dates. Unknown names stay and fail the date
 // check.
-func (f file) holidays(named []hours.Date) []hours.Date {
+func (f *file) holidays(named []hours.Date) []hours.Date {
 	var dates []hours.Date
 	for _, name := range named {
 		if calendar, ok := f.Calendars[string(name)]; ok {

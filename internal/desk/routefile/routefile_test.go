@@ -17,7 +17,7 @@ func TestParse_ReadsRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	routes, err := routefile.Parse(text)
+	routes, err := routefile.Parse("routes.yaml", text, desk.Channels{All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,18 +52,17 @@ func TestParse_InvalidFilesAreRefused(t *testing.T) {
 		"good":               {route, nil},
 		"nothing":            {"", []string{"the file is empty"}},
 		"no routes":          {"calendars: {}\n", []string{"no routes"}},
-		"unknown key":        {route + "    stepps: []\n", []string{`line 4: unknown key "stepps"`}},
-		"duplicate key":      {route + "    name: b\n", []string{`duplicate key "name"`}},
-		"two documents":      {route + "---\n" + route, []string{"more than one document"}},
+		"unknown key":        {route + "    stepps: []\n", []string{`routes.yaml:4: routes[0].stepps: unknown key; did you mean "steps"?`}},
+		"duplicate key":      {route + "    name: b\n", []string{"routes.yaml:4: routes[0].name: is repeated, first in line 2"}},
+		"two documents":      {route + "---\n" + route, []string{"a second document"}},
 		"a bad duration":     {"routes: [{name: a, steps: [{at: soon, expire: stale}]}]", []string{`invalid duration "soon"`}},
 		"a bad time":         {"routes: [{name: a, regions: [{name: x, zone: UTC, hours: [{days: [mon], from: \"9\", to: \"18:00\"}]}], steps: []}]", []string{`invalid time of day "9"`}},
 		"a bad day":          {"routes: [{name: a, regions: [{name: x, zone: UTC, hours: [{days: [monday], from: \"09:00\", to: \"18:00\"}]}], steps: []}]", []string{`invalid day "monday"`}},
 		"an unknown holiday": {"routes: [{name: a, regions: [{name: x, zone: UTC, holidays: [fr], hours: [{days: [mon], from: \"09:00\", to: \"18:00\"}]}], steps: [{at: 1h, expire: stale}]}]", []string{`invalid date "fr"`}},
 		"duplicate name":     {route + "  - name: a\n    steps: [{at: 1h, notify: [nobody]}]\n", []string{`route "a" is defined twice`, `unknown target "nobody"`, "no expire step"}},
-		"too large":          {strings.Repeat("#\n", routefile.MaxSize), []string{"larger than"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			routes, err := routefile.Parse([]byte(test.text))
+			routes, err := routefile.Parse("routes.yaml", []byte(test.text), desk.Channels{All: true})
 			if test.want == nil {
 				if err != nil {
 					t.Error(err)
@@ -92,7 +91,7 @@ func TestDocs_RouteExamplesMatchSimulation(t *testing.T) {
 	file, rest, _ := strings.Cut(rest, "```")
 	_, shown, _ := strings.Cut(rest, "\n```\nTue")
 	shown, _, _ = strings.Cut("Tue"+shown, "```")
-	routes, err := routefile.Parse([]byte(file))
+	routes, err := routefile.Parse("routes.yaml", []byte(file), desk.Channels{All: true})
 	if err != nil {
 		t.Fatal(err)
 	}

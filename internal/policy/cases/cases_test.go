@@ -87,12 +87,12 @@ func TestRun_MistakesInTheFile(t *testing.T) {
 	for doc, want := range map[string]string{
 		"":            "the file is empty",
 		"cases: []\n": "there are no cases",
-		base + "- {name: a, input: {tol: x}, want: ask}\n":                  `has no key "tol"; did you mean "tool"?`,
+		base + "- {name: a, input: {tol: x}, want: ask}\n":                  `input.tol: unknown key; did you mean "tool"?`,
 		base + "- {name: a, input: {tool: x}}\n":                            "want is missing",
-		base + "- {name: a, input: {tool: x}, want: maybe}\n":               `"want" cannot be "maybe"`,
-		base + "- {name: a, input: {tool: x, at: noon}, want: ask}\n":       "at must be a time",
-		base + "- {name: a, input: {tool: x, args: {1: x}}, want: ask}\n":   "args cannot be encoded as JSON",
-		base + "- {name: a, input: {tool: x}, counters: lots, want: ask}\n": `"counters" must be a whole number`,
+		base + "- {name: a, input: {tool: x}, want: maybe}\n":               `want: "maybe" is not one of`,
+		base + "- {name: a, input: {tool: x, at: noon}, want: ask}\n":       `input.at: "noon" is not a time`,
+		base + "- {name: a, input: {tool: x, args: {1: x}}, want: ask}\n":   "input.args: cannot be encoded as JSON",
+		base + "- {name: a, input: {tool: x}, counters: lots, want: ask}\n": `counters: "lots" is not a whole number`,
 	} {
 		var out strings.Builder
 		_, err := cases.Run(&out, set(t), "cases.yaml", []byte(doc))

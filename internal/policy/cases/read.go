@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/policy/yamldoc"
 	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/yamldoc"
 	"github.com/fermata-go/fermata/policy"
 )
 
@@ -14,8 +14,8 @@ import (
 func parse(file string, src []byte) ([]testCase, error) {
 	var problems []policy.Problem
 	name := ""
-	r := yamldoc.Reader{Report: func(line int, text string) {
-		problems = append(problems, policy.Problem{File: file, Line: line, Rule: name, Text: text})
+	r := yamldoc.Reader{Report: func(line int, field, text string) {
+		problems = append(problems, policy.Problem{File: file, Line: line, Rule: name, Text: yamldoc.Message(name, field, text)})
 	}}
 	root := r.Document(src)
 	top := root.Map("input", "cases")
@@ -55,7 +55,7 @@ func parse(file string, src []byte) ([]testCase, error) {
 		name = ""
 	}
 	if len(all) == 0 && len(problems) == 0 {
-		r.Report(1, "there are no cases")
+		r.Report(1, "cases", "there are no cases")
 	}
 	if len(problems) > 0 {
 		return nil, &policy.LoadError{Problems: problems}
@@ -97,13 +97,13 @@ func parseInput(node yamldoc.Node, in *policy.Input) {
 	if at := fields["at"]; !at.Missing() {
 		t, err := time.Parse(time.RFC3339, at.Text())
 		if err != nil {
-			at.Reportf("at must be a time such as 2026-11-16T10:00:00Z")
+			at.Reportf("%q is not a time such as 2026-11-16T10:00:00Z", at.Text())
 		}
 		in.At = t
 	}
 	parseArgs(fields["args"], fields["args_json"], in)
 	if data := fields["data"]; !data.Missing() {
-		in.Data = asJSON(data, "data")
+		in.Data = asJSON(data)
 	}
 }
 
@@ -117,17 +117,17 @@ func parseArgs(args, text yamldoc.Node, in *policy.Input) {
 	if args.Missing() {
 		return
 	}
-	in.Args = asJSON(args, "args")
+	in.Args = asJSON(args)
 }
 
-// asJSON returns a YAML value as JSON. what names it in errors.
-func asJSON(node yamldoc.Node, what string) (text json.RawMessage) {
+// asJSON returns a YAML value as JSON.
+func asJSON(node yamldoc.Node) (text json.RawMessage) {
 	value, err := node.Any()
 	if err == nil {
 		text, err = json.Marshal(value)
 	}
 	if err != nil {
-		node.Reportf("%s cannot be encoded as JSON: %v", what, err)
+		node.Reportf("cannot be encoded as JSON: %v", err)
 	}
 	return text
 }

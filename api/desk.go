@@ -28,6 +28,8 @@ type Activity struct {
 	Rules            []string            `json:"rules,omitempty"`
 	Reason           string              `json:"reason,omitempty"`
 	Route            string              `json:"route"`
+	Voted            bool                `json:"voted,omitempty" doc:"A vote of the caller counts, while the request is open."`
+	Consequences     []Consequence       `json:"consequences,omitempty" doc:"What each decision of the caller would cause now. Only when one request is read, and while it is open."`
 	Claim            *Stamp              `json:"claim,omitempty" doc:"The person who claimed the request, and when."`
 	SnoozedUntil     *time.Time          `json:"snoozedUntil,omitempty"`
 	Edit             *Edit               `json:"edit,omitempty" doc:"Edited arguments that replace the requested ones."`
@@ -44,6 +46,23 @@ type Activity struct {
 type Requirement struct {
 	Groups []string `json:"groups"`
 	Count  int      `json:"count"`
+}
+
+// Consequence is what a decision of the caller would cause.
+type Consequence struct {
+	Verb        string         `json:"verb" enum:"approve,reject,respond"`
+	Result      string         `json:"result" enum:"decides,pending,vote,refused" doc:"decides: the request is decided at once. pending: it is decided at the end of an undo window. vote: others are needed as well."`
+	Code        string         `json:"code,omitempty" doc:"Why the decision would be refused."`
+	EffectiveAt *time.Time     `json:"effectiveAt,omitempty" doc:"The end of the undo window."`
+	Votes       int            `json:"votes,omitempty" doc:"The votes with this one."`
+	Needed      int            `json:"needed,omitempty"`
+	Missing     []MissingVotes `json:"missing,omitempty" doc:"Who would still be needed."`
+}
+
+// MissingVotes is how many more people of a group are needed.
+type MissingVotes struct {
+	Group string `json:"group"`
+	Count int    `json:"count"`
 }
 
 // Stamp says who did something, and when.

@@ -200,11 +200,9 @@ func (r Reads) AllowedVerbs(doc desk.Request, person string) ([]requirement.Verb
 	return r.requests.AllowedVerbs(doc, person)
 }
 
-// IsPriorApprover reports whether a person's decision on an open request would not count because
-// they approved something else that the run still asks. [Reads.AllowedVerbs] knows only the
-// approvals that existed when the request was created.
-func (r Reads) IsPriorApprover(ctx context.Context, q RequestView, person string) (bool, error) {
-	return r.requests.IsPriorApprover(ctx, q, person)
+// Preview returns what the decisions of a person on an open request would cause now.
+func (r Reads) Preview(ctx context.Context, q RequestView, person desk.Actor) ([]desk.Consequence, error) {
+	return r.requests.Preview(ctx, q, person)
 }
 
 // ParseGraphID splits a graph id: "inproc:review" is the graph review of the provider inproc.

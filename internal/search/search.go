@@ -41,8 +41,8 @@ type Request struct {
 	State                          string
 	Created, Deadline, SnoozedTill time.Time
 	ClaimedBy, DecidedBy           string
-	// Eligible reports that the caller may decide the request, and InGroups that it asks one of
-	// the caller's groups.
+	// Eligible reports that the caller may decide the request and has not yet, and InGroups that it
+	// asks one of the caller's groups.
 	Eligible, InGroups bool
 	// Data is JSON.
 	Data []byte

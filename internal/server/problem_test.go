@@ -126,6 +126,12 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 		"action_not_allowed": {plain, func(s *site) answer {
 			return s.call("approver@acme", "POST", "/api/v1/requests/"+first(s)+"/release", `{}`)
 		}},
+		"earlier_stage": {func(t *testing.T) *site {
+			return openDeskSiteWith(t, "default: ask\ndefaults: {ask: {groups: [{from: [\"user:eve\"]}, {from: [\"user:bob\"], stage: 1}], deadline: 1h}}\nrules: []\n")
+		}, func(s *site) answer {
+			s.chat("agent@acme", startDrop)
+			return s.call("bob@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/decision", `{"resumeId":"1","answer":{"verb":"approve"}}`)
+		}},
 		"decision_pending": {func(t *testing.T) *site {
 			return openDeskSiteWith(t, "default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h, undo: 10m}}\nrules: []\n")
 		}, func(s *site) answer {

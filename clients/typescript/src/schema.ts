@@ -1565,6 +1565,8 @@ export interface components {
             /** @description Clarification requests to the requester and their replies. */
             clarifications?: components["schemas"]["Clarification"][] | null;
             comments?: components["schemas"]["Note"][] | null;
+            /** @description What each decision of the caller would cause now. Only when one request is read, and while it is open. */
+            consequences?: components["schemas"]["Consequence"][] | null;
             /** @description Edited arguments that replace the requested ones. */
             edit?: components["schemas"]["Edit"];
             /** @description JSON pointers of the arguments, or of the state of a held run, that the rules let an approver change; an empty pointer is everything. */
@@ -1609,6 +1611,8 @@ export interface components {
             verbs: string[] | null;
             /** @description The people who are looking at the request now, as their clients report to this replica, and when they last did. */
             viewers?: components["schemas"]["Stamp"][] | null;
+            /** @description A vote of the caller counts, while the request is open. */
+            voted?: boolean;
             votes?: components["schemas"]["Vote"][] | null;
         };
         AddPasskey: {
@@ -1840,6 +1844,31 @@ export interface components {
             onlyIf?: string;
             /** Format: date-time */
             until?: string;
+        };
+        Consequence: {
+            /** @description Why the decision would be refused. */
+            code?: string;
+            /**
+             * Format: date-time
+             * @description The end of the undo window.
+             */
+            effectiveAt?: string;
+            /** @description Who would still be needed. */
+            missing?: components["schemas"]["MissingVotes"][] | null;
+            /** Format: int64 */
+            needed?: number;
+            /**
+             * @description decides: the request is decided at once. pending: it is decided at the end of an undo window. vote: others are needed as well.
+             * @enum {string}
+             */
+            result: "decides" | "pending" | "vote" | "refused";
+            /** @enum {string} */
+            verb: "approve" | "reject" | "respond";
+            /**
+             * Format: int64
+             * @description The votes with this one.
+             */
+            votes?: number;
         };
         Conversation: {
             /**
@@ -2468,6 +2497,11 @@ export interface components {
             name: string;
             roles: string[] | null;
         };
+        MissingVotes: {
+            /** Format: int64 */
+            count: number;
+            group: string;
+        };
         Node: {
             /** @description Names of the node in older programs. */
             formerly?: string[] | null;
@@ -2805,7 +2839,7 @@ export interface components {
              * @description The problem code for programs; see the table of codes.
              * @enum {string}
              */
-            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "not_retryable" | "question_closed" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "invalid_conditions" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "stronger_auth_required" | "decision_pending" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
+            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "not_retryable" | "question_closed" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "invalid_conditions" | "not_eligible" | "identity_mismatch" | "action_not_allowed" | "stronger_auth_required" | "earlier_stage" | "decision_pending" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
             /** @description The decision that was recorded first, if there is one. */
             decided?: components["schemas"]["PriorDecision"];
             /** @description An explanation for people. */

@@ -3,6 +3,7 @@ package requests
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/docs"
@@ -46,13 +47,18 @@ func (s *Service) AllowedVerbs(doc desk.Request, person string) ([]requirement.V
 	return desk.AllowedVerbs(doc, person, s.DeskEnv(doc.Created).Directory)
 }
 
-// IsPriorApprover reports whether a person's decision on an open question would not count because
-// of a yes of theirs to something else that the run still asks: [Executor.AllowedVerbs] knows of
-// those that stood when this was asked.
-func (s *Service) IsPriorApprover(ctx context.Context, q docs.RequestView, person string) (bool, error) {
-	if q.Request == nil || q.Request.State != desk.StateOpen || !slices.Contains(q.Request.Requirement.Exclude, requirement.DutyPriorApprover) {
-		return false, nil
+// Preview returns what the decisions of a person on an open request would cause now, as the code
+// that decides finds it.
+func (s *Service) Preview(ctx context.Context, q docs.RequestView, person desk.Actor) ([]desk.Consequence, error) {
+	if q.Request == nil || q.Request.State != desk.StateOpen {
+		return nil, nil
 	}
-	prior, err := history.New(s.docs, runOfRequest(q.InboxItem)).PriorApprovers(ctx, *q.Request, nil)
-	return slices.Contains(prior, person), err
+	env := s.DeskEnv(time.Now())
+	if slices.Contains(q.Request.Requirement.Exclude, requirement.DutyPriorApprover) {
+		var err error
+		if env.PriorApprovers, err = history.New(s.docs, runOfRequest(q.InboxItem)).PriorApprovers(ctx, *q.Request, nil); err != nil {
+			return nil, err
+		}
+	}
+	return desk.Preview(*q.Request, person, env), nil
 }

@@ -55,7 +55,7 @@ var errorCodes = []struct {
 	{desk.ErrNotHuman, "not_eligible"}, {desk.ErrNotMember, "not_eligible"}, {desk.ErrExcluded, "not_eligible"}, {desk.ErrNotPermitted, "not_eligible"},
 	{desk.ErrForgedIdentity, "identity_mismatch"},
 	{desk.ErrNotAllowed, "action_not_allowed"}, {desk.ErrClaimed, "action_not_allowed"}, {desk.ErrNotClaimed, "action_not_allowed"}, {desk.ErrNoClarification, "action_not_allowed"},
-	{desk.ErrDecisionPending, "decision_pending"}, {desk.ErrNothingToUndo, "action_not_allowed"},
+	{desk.ErrEarlierStage, "earlier_stage"}, {desk.ErrDecisionPending, "decision_pending"}, {desk.ErrNothingToUndo, "action_not_allowed"},
 	{desk.ErrNoStep, "action_not_allowed"}, {desk.ErrTooMany, "action_not_allowed"}, {desk.ErrDenied, "action_not_allowed"},
 	{desk.ErrInvalidTime, "bad_request"}, {desk.ErrInvalidText, "bad_request"}, {desk.ErrInvalidValue, "bad_request"}, {desk.ErrInvalidEdit, "bad_request"},
 }

@@ -83,6 +83,7 @@ var Codes = []Code{
 	{"identity_mismatch", 403, "Identity mismatch", "The answer names another person or group than you, or changes the record of decisions. Leave such fields out: the server writes who decided and when. Nothing was changed, and the attempt is in the audit log."},
 	{"action_not_allowed", 409, "Action not allowed", "The request does not allow this action now; the detail says why."},
 	{"stronger_auth_required", 403, "Stronger authentication required", "The rules of the request require a stronger authentication for this; minAuth is the minimum. Sign in with it, and send the same call again."},
+	{"earlier_stage", 409, "Earlier stage open", "An earlier stage of the approval chain has to agree first; the detail names it. Try again then."},
 	{"decision_pending", 409, "Decision pending", "A decision was made and takes effect at the end of its undo window. Its voter can withdraw it until then."},
 	{"no_policy", 404, "No policy", "The server has no policy; every action needs approval."},
 	{"rate_limited", 429, "Too many requests", "Retry after the Retry-After delay."},

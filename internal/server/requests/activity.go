@@ -23,7 +23,7 @@ func (h *Handlers) activityOf(doc desk.Request, me authn.Principal) *api.Activit
 	verbs := doc.Requirement.Verbs
 	if doc.State == desk.StateOpen {
 		activity.Progress = doc.VoteProgress.String()
-		activity.MemberOf = h.memberOf(doc, me.ID)
+		activity.MemberOf, activity.Voted = h.memberOf(doc, me.ID), doc.HasVoted(me.ID)
 		if may, err := h.Executor.AllowedVerbs(doc, me.ID); err != nil {
 			activity.IneligibleReason = desk.Code(err)
 		} else {

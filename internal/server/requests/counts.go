@@ -83,7 +83,7 @@ func (h *Handlers) count(ctx context.Context, me authn.Principal, now time.Time)
 		switch snoozed := doc.Snoozed.After(now); {
 		case snoozed:
 			c.Snoozed.Count++
-		case ineligible == nil && doc.State == desk.StateOpen:
+		case ineligible == nil && doc.State == desk.StateOpen && !doc.HasVoted(me.ID):
 			c.Mine.Count++
 		}
 		if len(h.memberOf(*doc, me.ID)) > 0 {

@@ -296,7 +296,7 @@ func searchable(r api.Request) search.Request {
 		s.Eligible = true
 		return s
 	}
-	s.Tool, s.Requester, s.Rules, s.Eligible, s.InGroups = a.Action, a.Requester, a.Rules, a.IneligibleReason == "", len(a.MemberOf) > 0
+	s.Tool, s.Requester, s.Rules, s.Eligible, s.InGroups = a.Action, a.Requester, a.Rules, a.IneligibleReason == "" && !a.Voted, len(a.MemberOf) > 0
 	s.Risk = [...]string{"none", "low", "medium", "high"}[min(max(a.Risk, 0), 3)]
 	for _, q := range a.Requirements {
 		s.Groups = append(s.Groups, q.Groups...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
 	"github.com/fermata-go/fermata/internal/server/outcomes"
@@ -52,15 +54,45 @@ func (h *Handlers) getRequest(ctx context.Context, in *requestInput) (*requestOu
 
 // requestPageOf completes a request for its own page.
 func (h *Handlers) requestPageOf(ctx context.Context, q executor.RequestView, r api.Request) (*requestOutput, error) {
-	// not in lists, because it reads all requests of the run
-	prior, err := h.Executor.IsPriorApprover(ctx, q, endpoint.Principal(ctx).ID)
+	// not in lists, because it can read all requests of the run
+	me := endpoint.Principal(ctx)
+	if r.Activity == nil || !slices.Contains(me.Roles, authn.RoleApprover) && !slices.Contains(me.Roles, authn.RoleAdmin) {
+		return &requestOutput{Body: r}, nil
+	}
+	consequences, err := h.Executor.Preview(ctx, q, desk.PersonActor(me.ID, me.Auth.Strength))
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	if prior {
-		r.Activity.IneligibleReason = desk.Code(desk.ErrExcluded)
+	for _, c := range consequences {
+		r.Activity.Consequences = append(r.Activity.Consequences, consequence(c))
+		if errors.Is(c.Err, desk.ErrExcluded) && c.Verb != requirement.VerbReject && !q.Request.HasVoted(me.ID) {
+			r.Activity.IneligibleReason = desk.Code(c.Err)
+		}
 	}
 	return &requestOutput{Body: r}, nil
+}
+
+// consequence returns what a decision would cause, for clients.
+func consequence(c desk.Consequence) api.Consequence {
+	out := api.Consequence{Verb: string(c.Verb), Votes: c.Progress.Have, Needed: c.Progress.Need}
+	switch {
+	case c.Err != nil:
+		return api.Consequence{Verb: string(c.Verb), Result: "refused", Code: desk.Code(c.Err)}
+	case !c.EffectiveAt.IsZero():
+		out.Result, out.EffectiveAt = "pending", &c.EffectiveAt
+	case c.Outcome != "":
+		out.Result = "decides"
+	default:
+		out.Result = "vote"
+		if c.Verb == requirement.VerbReject {
+			out.Votes, out.Needed = c.Progress.Rejections, c.Progress.RejectionsNeeded
+			break
+		}
+		for _, m := range c.Progress.Missing {
+			out.Missing = append(out.Missing, api.MissingVotes{Group: m.Group, Count: m.Count})
+		}
+	}
+	return out
 }
 
 func (h *Handlers) decide(ctx context.Context, in *decisionInput) (*outcomes.Output, error) {

@@ -22,12 +22,13 @@ var _ store.Store = (*Store)(nil)
 // Store stores runs and checkpoints in a SQLite file. Use Open to create one. All methods are safe
 // for concurrent use.
 type Store struct {
-	name    string // the file's base name, for errors
-	files   fileIdentity
-	wal     walFile // used by writeLoop
-	closed  atomic.Bool
-	writer  *sql.DB
-	readers *sql.DB
+	patience time.Duration // how long a connection waits for a lock of another process
+	name     string        // the file's base name, for errors
+	files    fileIdentity
+	wal      walFile // used by writeLoop
+	closed   atomic.Bool
+	writer   *sql.DB
+	readers  *sql.DB
 	// unused, open until Close: the WAL would be deleted with the last connection and recreated as
 	// another file
 	anchor *sql.Conn
@@ -67,7 +68,7 @@ func open(path string, patience time.Duration) (*Store, error) {
 	}
 	opening.Lock()
 	defer opening.Unlock()
-	s := &Store{name: name, queue: make(chan *pendingWrite), closing: make(chan struct{}), clock: time.Now}
+	s := &Store{name: name, patience: patience, queue: make(chan *pendingWrite), closing: make(chan struct{}), clock: time.Now}
 	if err := s.open(context.Background(), full, patience); err != nil {
 		return nil, wrap("open", name, asDiskFull(errors.Join(err, s.Close())))
 	}

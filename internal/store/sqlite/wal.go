@@ -62,5 +62,5 @@ func (s *Store) checkpointWAL(ctx context.Context, mode string, patience time.Du
 	if err = waits(ctx, patience); err == nil {
 		err = drain(ctx, conn, `PRAGMA wal_checkpoint(`+mode+`)`)
 	}
-	return errors.Join(err, waits(context.WithoutCancel(ctx), busyTimeout), conn.Close())
+	return errors.Join(err, waits(context.WithoutCancel(ctx), s.patience), conn.Close())
 }

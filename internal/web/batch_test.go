@@ -33,9 +33,11 @@ func TestBatch_DecidesEachAndLeavesOutliers(t *testing.T) {
 	if n := strings.Count(again.Body, " checked>"); n != 1 {
 		t.Errorf("%d requests are selected after an error, 1 was before", n)
 	}
-	outlier := ids[4] + " " + strings.Fields(regexp.MustCompile(`data-shown="([^"]+)"`).FindStringSubmatch(b.Get("/requests/" + ids[4]).Body)[1])[0]
-	fields := hidden(form, "op", "approve", "item", items[0], "item", items[1], "item", ids[2]+" another", "item", outlier)
-	want(t, b.Post("/batch", fields...), http.StatusOK, "Recorded", "Changed since you opened it", "An outlier needs its own decision")
+	outlier := ids[4] + " " + seenOn(b, ids[4])[1]
+	other := ask(t, s, "inproc:content-review", "c1", `{"topic":"tea"}`)
+	fields := hidden(form, "op", "approve", "item", items[0], "item", items[1], "item", ids[2]+" another", "item", outlier, "item", other+" "+seenOn(b, other)[1])
+	want(t, b.Post("/batch?like="+other, hidden(form, "item", items[0])...), http.StatusUnprocessableEntity, "does not say what its page showed")
+	want(t, b.Post("/batch", fields...), http.StatusOK, "Recorded", "Changed since you opened it", "An outlier needs its own decision", "was not in the list")
 	if got := p.all(); len(got) != 2 {
 		t.Errorf("%+v", got)
 	}

@@ -22,9 +22,9 @@ func TestInbox_ListsAndSelects(t *testing.T) {
 	b := s.SignIn("ann")
 	want(t, b.Get("/inbox"), http.StatusOK, `data-id="`+a+`"`, `data-id="`+c+`"`, `For me <span class="num">2</span>`, "120.00")
 	got := b.Get("/inbox?id=" + c)
-	want(t, got, http.StatusOK, "Five things about tea", `class="inbox chosen"`, "from=inbox")
-	form := b.Get("/requests/" + a + "/approve?from=inbox")
-	if got := b.Post("/requests/"+a+"/approve", hidden(form)...); got.Header.Get("Location") != "/inbox" {
+	want(t, got, http.StatusOK, "Five things about tea", `class="inbox chosen"`, "?list=")
+	form := b.Get("/requests/" + a + "/approve?list=")
+	if got := b.Post("/requests/"+a+"/approve", hidden(form)...); got.Header.Get("Location") != "/inbox?after="+a {
 		t.Errorf("%v", got.Header)
 	}
 	want(t, b.Get("/inbox?tab=done"), http.StatusOK, "Approved", `data-id="`+a+`"`)

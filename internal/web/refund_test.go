@@ -59,6 +59,19 @@ func ask(t *testing.T, s *webtest.Server, graphID, key, input string) string {
 	return waits.Interrupts[0].ID
 }
 
+var seenData = regexp.MustCompile(`data-shown="([^"]*)" data-rendering="([^"]*)"`)
+
+// seenOn returns what the page of a request says that it showed, as fields of a form, and more.
+func seenOn(b *webtest.Browser, id string, more ...string) []string {
+	b.Helper()
+	page := b.Get("/requests/" + id)
+	match := seenData.FindStringSubmatch(page.Body)
+	if match == nil {
+		b.Fatalf("%d: the page does not say what it shows\n%s", page.Status, page.Body)
+	}
+	return append([]string{"shown", match[1], "rendering", match[2]}, more...)
+}
+
 var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`)
 
 // hidden returns the hidden fields of a form as pairs, followed by more.

@@ -2,7 +2,9 @@ package web_test
 
 import (
 	"net/http"
+	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +58,7 @@ func TestRequest_ApproveRunsOnce(t *testing.T) {
 	form := b.Get("/requests/" + id + "/approve")
 	want(t, form, http.StatusOK, "Approve", "120.00")
 	for range 2 { // a double click sends the same form again
-		b.Post("/requests/"+id+"/approve", hidden(form)...)
+		want(t, b.Follow(b.Post("/requests/"+id+"/approve", hidden(form)...)), http.StatusOK, "Approved by ann")
 	}
 	if got := p.all(); len(got) != 1 || got[0].Payment != "9007199254740993" {
 		t.Errorf("%+v", got)
@@ -88,12 +90,12 @@ func TestRequest_RawPostWithoutConfirmationIsRefused(t *testing.T) {
 	s, p := openRefunds(t)
 	id := ask(t, s, "inproc:refund", "r1", `{"order":17,"payment":1,"amount":"1\u200b","note":"a\u202eb"}`)
 	b := s.SignIn("ann")
-	want(t, b.Post("/requests/"+id+"/approve", "idempotency_key", "k"), http.StatusUnprocessableEntity, "first: /amount, /note.")
-	want(t, b.Post("/requests/"+id+"/edit", "idempotency_key", "k", "mode", "json", "raw", `{"order":18,"payment":1,"amount":"1","note":"a\u202eb"}`), http.StatusUnprocessableEntity, "first: /note.", `name="confirm" value="/note"`)
+	want(t, b.Post("/requests/"+id+"/approve", seenOn(b, id, "idempotency_key", "k")...), http.StatusUnprocessableEntity, "first: /amount, /note.")
+	want(t, b.Post("/requests/"+id+"/edit", seenOn(b, id, "idempotency_key", "k", "mode", "json", "raw", `{"order":18,"payment":1,"amount":"1","note":"a\u202eb"}`)...), http.StatusUnprocessableEntity, "first: /note.", `name="confirm" value="/note"`)
 	if len(p.all()) != 0 {
 		t.Fatal("it ran without the confirmation")
 	}
-	want(t, b.Follow(b.Post("/requests/"+id+"/edit", "idempotency_key", "k", "mode", "json", "raw", `{"order":18,"payment":1,"amount":"1","note":"a\u202eb"}`, "confirm", "/note")), http.StatusOK, "Approved")
+	want(t, b.Follow(b.Post("/requests/"+id+"/edit", seenOn(b, id, "idempotency_key", "k", "mode", "json", "raw", `{"order":18,"payment":1,"amount":"1","note":"a\u202eb"}`, "confirm", "/note")...)), http.StatusOK, "Approved")
 	if got := p.all(); len(got) != 1 || got[0].Order != 18 {
 		t.Errorf("%+v", got)
 	}
@@ -146,11 +148,67 @@ func TestRequest_ChangedDigestIsNotDecided(t *testing.T) {
 	s, p := openRefunds(t)
 	id := ask(t, s, "inproc:refund", "r1", refundInput)
 	b := s.SignIn("ann")
-	want(t, b.Post("/requests/"+id+"/approve", "shown", "another", "idempotency_key", "k"), http.StatusConflict, "Changed since you opened it", "Review changes")
+	for name := range map[string]bool{"shown": true, "rendering": true} {
+		fields := seenOn(b, id, "idempotency_key", "k")
+		fields[slices.Index(fields, name)+1] = "another"
+		want(t, b.Post("/requests/"+id+"/approve", fields...), http.StatusConflict, "Changed since you opened it", "Review changes")
+	}
 	if len(p.all()) != 0 {
 		t.Error("it ran")
 	}
 }
+
+// A form that does not say what its page showed decides and records nothing.
+func TestRequest_FormWithoutWhatItShowed(t *testing.T) {
+	s, p := openRefunds(t)
+	id := ask(t, s, "inproc:refund", "r1", refundInput)
+	b := s.SignIn("ann")
+	fields := seenOn(b, id)
+	for _, act := range []string{"approve", "viewed", "comment"} {
+		for at := 0; at < len(fields); at += 2 {
+			want(t, b.Post("/requests/"+id+"/"+act, "idempotency_key", "k", "text", "t", fields[at], fields[at+1]), http.StatusBadRequest, "does not say what its page showed")
+		}
+	}
+	if len(p.all()) != 0 {
+		t.Error("it ran")
+	}
+	if got := b.Get("/api/v1/requests/" + id).Body; strings.Contains(got, `"channel":"web"`) {
+		t.Errorf("a view is recorded: %s", got)
+	}
+}
+
+// A link opens a form, and fills nothing in: whoever made it would decide with the hand of the
+// person who opens it.
+func TestRequest_LinksFillNothingIn(t *testing.T) {
+	s := openDesk(t)
+	b := s.SignIn("ann")
+	hostile := url.Values{
+		"shown": {"sha256:0"}, "rendering": {"sha256:0"}, "idempotency_key": {"chosen"}, "confirm": {"/note"}, "to": {"mallory"}, "text": {"planted"}, "code": {"policy"},
+		"span": {"7d"}, "uses": {"999"}, "mode": {"json"}, "raw": {`{"amount":"4900.00"}`}, "v/amount": {"4900.00"}, "set": {`/action="approve"`}, "s/action": {"0"},
+		"op": {`set /action="approve"`}, "from": {"inbox"}, "list": {"id=planted&return=//evil.example"},
+	}.Encode()
+	refund := ask(t, s, "inproc:refund", "r1", `{"order":17,"payment":1,"amount":"1","note":"a\u202eb"}`)
+	review := ask(t, s, "inproc:content-review", "c1", `{"topic":"tea"}`)
+	for id, acts := range map[string][]string{
+		refund: {"approve", "reject", "edit", "ask", "comment", "delegate", "snooze", "extend", "escalate", "remember", "cancel"}, review: {"respond", "comment"},
+	} {
+		for _, act := range acts {
+			path := "/requests/" + id + "/" + act
+			plain, linked := b.Get(path), b.Get(path+"?"+hostile)
+			want(t, plain, http.StatusOK)
+			got := oneKey.ReplaceAllString(strings.Replace(linked.Body, `<input type="hidden" name="list" value="">`, "", 1), "")
+			if wanted := oneKey.ReplaceAllString(plain.Body, ""); squeeze(got) != squeeze(wanted) {
+				t.Errorf("%s: the link changes the form\n%s\n%s", act, squeeze(got), squeeze(wanted))
+			}
+		}
+	}
+	want(t, b.Get("/requests/"+refund+"/approve?"+hostile), http.StatusOK, `name="confirm" value="/note" required>`)
+}
+
+var oneKey = regexp.MustCompile(`name="idempotency_key" value="[^"]*"|/signin\?return=[^"]*|return" value="[^"]*"`)
+
+// squeeze removes white space at the ends of lines, and empty lines.
+func squeeze(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func TestRequest_SessionEndsWhileTyping(t *testing.T) {
 	s, _ := openRefunds(t)
@@ -191,8 +249,8 @@ func TestRequest_ContentReviewAnswersByButton(t *testing.T) {
 	id := ask(t, s, "inproc:content-review", "c1", `{"topic":"tea"}`)
 	b := s.SignIn("ann")
 	page := b.Get("/requests/" + id)
-	want(t, page, http.StatusOK, "Five things about tea", "asks for a review", "respond?set=%2Faction%3D%22approve%22")
-	form := b.Get("/requests/" + id + "/respond?set=%2Faction%3D%22approve%22")
+	want(t, page, http.StatusOK, "Five things about tea", "asks for a review", `name="op" value="set /action=&#34;approve&#34;"`)
+	form := b.Post("/requests/"+id+"/respond", hidden(page, "op", `set /action="approve"`)...)
 	want(t, form, http.StatusOK, `value="0" checked`)
 	want(t, b.Follow(b.Post("/requests/"+id+"/respond", hidden(form, "s/action", "0")...)), http.StatusOK, "Answered by ann")
 }
@@ -210,8 +268,7 @@ func TestRequest_ViewedIsRecorded(t *testing.T) {
 	s, _ := openRefunds(t)
 	id := ask(t, s, "inproc:refund", "r1", refundInput)
 	b := s.SignIn("ann")
-	shown := regexp.MustCompile(`data-shown="([^"]+)"`).FindStringSubmatch(b.Get("/requests/" + id).Body)[1]
-	if got := b.Post("/requests/"+id+"/viewed", "shown", shown); got.Status != http.StatusNoContent {
+	if got := b.Post("/requests/"+id+"/viewed", seenOn(b, id)...); got.Status != http.StatusNoContent {
 		t.Fatalf("%d %s", got.Status, got.Body)
 	}
 	want(t, b.Get("/api/v1/requests/"+id), http.StatusOK, `"channel":"web"`)

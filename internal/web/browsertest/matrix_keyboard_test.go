@@ -69,10 +69,10 @@ func TestMatrix_EscapeClosesTheDialog(t *testing.T) {
 	id := ask(t, s, "inproc:content-review", "article-tea", `{"topic":"tea"}`)
 	b := openTab(t, s, "ann", desk)
 	b.open("/requests/" + id)
-	b.tabTo(".decide a.btn.primary")
+	b.tabTo(".decide .btn.primary")
 	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("dialog.actiondialog form"), chromedp.KeyEvent(kb.Escape))
 	b.do(chromedp.WaitNotPresent("dialog.actiondialog"))
-	if !eval[bool](b, `document.activeElement.matches(".decide a.btn.primary")`) {
+	if !eval[bool](b, `document.activeElement.matches(".decide .btn.primary")`) {
 		t.Error("the focus is lost")
 	}
 }

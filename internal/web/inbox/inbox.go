@@ -33,9 +33,9 @@ func Routes(requests *requests.Pages) page.Routes {
 
 // inboxData is the data of the inbox.
 type inboxData struct {
-	Tab, Query string
-	Tabs       []inboxTab
-	Views      []inboxView
+	requests.List
+	Tabs  []inboxTab
+	Views []inboxView
 	// Saving is the search that can be saved as a view; "" if there is none.
 	Saving  string
 	Batches []requests.BatchLink
@@ -49,8 +49,6 @@ type inboxData struct {
 	// Next and Previous lead to the other pages. Partial reports that the search stopped early.
 	Next, Previous string
 	Partial        bool
-
-	cursor string
 }
 
 type inboxTab struct {
@@ -78,7 +76,7 @@ const inboxPage = 50
 func (s *Pages) inbox(v *page.Visit) (page.Response, error) {
 	query := v.URL.Query()
 	d := inboxOf(query)
-	d.Chosen, d.cursor = query.Get("id") != "", query.Get("cursor")
+	d.Chosen = query.Get("id") != ""
 	rows, err := s.inboxRows(v, d)
 	if err != nil {
 		return nil, err
@@ -92,8 +90,15 @@ func (s *Pages) inbox(v *page.Visit) (page.Response, error) {
 		return nil, err
 	}
 	d.Batches = requests.BatchesOf(rows)
-	if err := s.selectRequest(v, d, rows, query.Get("id")); err != nil {
+	id := query.Get("id")
+	if after := query.Get("after"); id == "" && after != "" {
+		id = s.next(v, d, rows, after)
+	}
+	if err := s.selectRequest(v, d, rows, id); err != nil {
 		return nil, err
+	}
+	if query.Has("fragment") {
+		return page.Fragment{Name: "inbox", Part: "detail", Data: d}, nil
 	}
 	scripts := []string{"request.js", "inbox.js", "live.js"}
 	if d.Selected != nil {
@@ -103,7 +108,7 @@ func (s *Pages) inbox(v *page.Visit) (page.Response, error) {
 }
 
 func inboxOf(query url.Values) *inboxData {
-	d := &inboxData{Tab: query.Get("tab"), Query: strings.TrimSpace(query.Get("q"))}
+	d := &inboxData{List: requests.ListOf(query)}
 	if !slices.Contains(inboxTabs, d.Tab) {
 		d.Tab = tabMine
 	}
@@ -121,7 +126,7 @@ func (s *Pages) inboxRows(v *page.Visit, d *inboxData) ([]*requests.Model, error
 	if d.done() {
 		order = "newest"
 	}
-	list, err := v.API.Requests(v.Context(), client.Query{Search: d.search(), Order: order, Limit: inboxPage, Cursor: d.cursor})
+	list, err := v.API.Requests(v.Context(), client.Query{Search: d.search(), Order: order, Limit: inboxPage, Cursor: d.Cursor})
 	if err != nil {
 		return nil, err
 	}
@@ -177,14 +182,37 @@ func (s *Pages) selectRequest(v *page.Visit, d *inboxData, rows []*requests.Mode
 	if d.Selected, err = s.requests.PageData(v, r); err != nil {
 		return err
 	}
-	d.Selected.OpenedFromInbox(d.href("", ""))
+	d.Selected.OpenedFrom(d.list())
 	d.Selected.SetGraph(v, r)
 	return nil
 }
 
 // Live reports whether new requests are added to the list while it is shown: not to a later page,
 // and not to closed requests.
-func (d *inboxData) Live() bool { return !d.done() && d.cursor == "" && d.Bad == "" }
+func (d *inboxData) Live() bool { return !d.done() && d.Cursor == "" && d.Bad == "" }
+
+// next returns the row that follows a request after its decision: the first one behind it in the
+// order of the list, or the last one.
+func (s *Pages) next(v *page.Visit, d *inboxData, rows []*requests.Model, decided string) string {
+	r, err := v.API.Request(v.Context(), decided)
+	if err != nil || len(rows) == 0 {
+		return ""
+	}
+	m, err := s.requests.Model(r)
+	if err != nil {
+		return ""
+	}
+	rest := slices.DeleteFunc(slices.Clone(rows), func(row *requests.Model) bool { return row.ID == m.ID })
+	for _, row := range rest {
+		if compareQueue(row, m, d.done()) > 0 {
+			return row.ID
+		}
+	}
+	if len(rest) == 0 {
+		return ""
+	}
+	return rest[len(rest)-1].ID
+}
 
 // LiveQuery returns the query of a row's fragment.
 func (d *inboxData) LiveQuery() string {
@@ -219,26 +247,17 @@ func (s *Pages) inboxRow(v *page.Visit) (page.Response, error) {
 	return page.Fragment{Name: "inbox", Part: "row", Data: inboxRow{m, d.href("id", m.ID), false}}, nil
 }
 
-// href returns the inbox with the same tab, search and page, and one more parameter.
-func (d *inboxData) href(name, value string) string {
-	q := make(url.Values)
-	if d.Tab != tabMine {
-		q.Set("tab", d.Tab)
+// list returns the list without a tab if it is the first one.
+func (d *inboxData) list() requests.List {
+	l := d.List
+	if l.Tab == tabMine {
+		l.Tab = ""
 	}
-	if d.Query != "" {
-		q.Set("q", d.Query)
-	}
-	if d.cursor != "" {
-		q.Set("cursor", d.cursor)
-	}
-	if name != "" {
-		q.Set(name, value)
-	}
-	if len(q) == 0 {
-		return "/inbox"
-	}
-	return "/inbox?" + q.Encode()
+	return l
 }
+
+// href returns the inbox with the same tab, search and page, and one more parameter.
+func (d *inboxData) href(name, value string) string { return d.list().Href(name, value) }
 
 func (d *inboxData) tabs(v *page.Visit, counts api.RequestCounts) (tabs []inboxTab) {
 	of := map[string]api.BoundedCount{tabMine: counts.Mine, tabGroups: counts.Groups, tabAll: counts.Open, tabSnoozed: counts.Snoozed, tabDone: counts.Decided}
@@ -255,21 +274,23 @@ var riskRank = map[string]int{"high": 3, "medium": 2, "low": 1}
 
 // sortQueue sorts by risk and time left; closed requests by time of the decision, newest first.
 func sortQueue(rows []*requests.Model, done bool) {
-	slices.SortStableFunc(rows, func(a, b *requests.Model) int {
-		if done && a.Decision != nil && b.Decision != nil {
-			return b.Decision.At.Compare(a.Decision.At)
-		}
-		if c := cmp.Compare(riskRank[b.Risk], riskRank[a.Risk]); c != 0 {
-			return c
-		}
-		switch {
-		case a.Deadline == nil && b.Deadline == nil:
-			return a.CreatedAt.Compare(b.CreatedAt)
-		case a.Deadline == nil:
-			return 1
-		case b.Deadline == nil:
-			return -1
-		}
-		return a.Deadline.Compare(*b.Deadline)
-	})
+	slices.SortStableFunc(rows, func(a, b *requests.Model) int { return compareQueue(a, b, done) })
+}
+
+func compareQueue(a, b *requests.Model, done bool) int {
+	if done && a.Decision != nil && b.Decision != nil {
+		return b.Decision.At.Compare(a.Decision.At)
+	}
+	if c := cmp.Compare(riskRank[b.Risk], riskRank[a.Risk]); c != 0 {
+		return c
+	}
+	switch {
+	case a.Deadline == nil && b.Deadline == nil:
+		return a.CreatedAt.Compare(b.CreatedAt)
+	case a.Deadline == nil:
+		return 1
+	case b.Deadline == nil:
+		return -1
+	}
+	return a.Deadline.Compare(*b.Deadline)
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"html/template"
 	"net/http"
@@ -122,11 +123,13 @@ func (p Page) Write(v *Visit) error {
 // Fragment is a part of a page, for live updates: a template of the page's file.
 type Fragment struct {
 	Name, Part string
-	Data       any
+	// Status defaults to 200.
+	Status int
+	Data   any
 }
 
 func (f Fragment) Write(v *Visit) error {
-	return v.Shell.render(v.W, http.StatusOK, "", v.Shell.templates[f.Name], f.Part, layout{Page: Page{Name: f.Name, Data: f.Data}, Visit: v})
+	return v.Shell.render(v.W, cmp.Or(f.Status, http.StatusOK), "", v.Shell.templates[f.Name], f.Part, layout{Page: Page{Name: f.Name, Data: f.Data}, Visit: v})
 }
 
 // render writes the result of a template, or nothing if it fails.

@@ -24,9 +24,11 @@ type actionForm struct {
 	Act string
 	// Key is the idempotency key: the same form has the same effect once.
 	Key string
-	// SeenShown is the digest of the request that the form was made for.
-	SeenShown string
-	FromInbox bool
+	// SeenShown and SeenRendering are the digest of the request that the form was made for, and the
+	// hash of what the page showed of it.
+	SeenShown, SeenRendering string
+	// List is the list that the request was opened from; nil if it was opened from elsewhere.
+	List *List
 
 	Text, To, Code, Span, Uses string
 
@@ -41,6 +43,9 @@ type actionForm struct {
 	// Confirm are the arguments that the approver must confirm one by one.
 	Confirm   []Arg
 	Confirmed map[string]bool
+
+	// Then says what the action causes.
+	Then string
 
 	Problem *api.Problem
 	// StepUp leads to the sign-in page, if the request needs a stronger authentication.
@@ -114,22 +119,23 @@ func (s *Pages) showAction(v *page.Visit) (page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.preset(v.URL.Query().Get("set"))
-	if v.URL.Query().Has("fragment") {
-		return page.Fragment{Name: "action", Part: "action", Data: f}, nil
-	}
 	return f.page(v, http.StatusOK), nil
 }
 
-func (f *actionForm) page(v *page.Visit, status int) page.Page {
+// page shows the form, as a part of a page if a script asks for it.
+func (f *actionForm) page(v *page.Visit, status int) page.Response {
 	if f.root != nil {
 		errs := f.Form.Errors
 		f.setForm(errs)
 	}
+	if v.URL.Query().Has("fragment") || v.PostForm.Has("fragment") {
+		return page.Fragment{Name: "action", Part: "action", Status: status, Data: f}
+	}
 	return page.Page{Name: "action", Title: strings.TrimSuffix(v.T("act."+f.Act), "…"), Nav: "/inbox", Status: status, Scripts: []string{"request.js"}, Data: f}
 }
 
-// newActionForm reads the request and what the browser sent.
+// newActionForm reads the request and what the form of a page sent. A link sets no value: whoever
+// made it would decide with the hand of the person who opens it.
 func (s *Pages) newActionForm(v *page.Visit) (*actionForm, action, error) {
 	a, ok := findAction(v.PathValue("act"))
 	if !ok {
@@ -143,15 +149,19 @@ func (s *Pages) newActionForm(v *page.Visit) (*actionForm, action, error) {
 	if err != nil {
 		return nil, a, err
 	}
-	form := v.Form
+	form := v.PostForm
 	f := &actionForm{
-		Model: m, Act: a.name, Key: cmp.Or(form.Get(page.IdempotencyName), client.NewID()), SeenShown: cmp.Or(form.Get("shown"), r.Shown), FromInbox: form.Get("from") == "inbox",
+		Model: m, Act: a.name, Key: cmp.Or(form.Get(page.IdempotencyName), client.NewID()), List: readList(v.Form),
 		Text: strings.TrimSpace(strings.ReplaceAll(form.Get("text"), "\r\n", "\n")), To: strings.TrimSpace(form.Get("to")), Code: form.Get("code"), Span: form.Get("span"), Uses: form.Get("uses"),
 		Mode: cmp.Or(form.Get("mode"), "form"), Raw: strings.ReplaceAll(form.Get("raw"), "\r\n", "\n"), Confirmed: make(map[string]bool),
+	}
+	if f.SeenShown, f.SeenRendering, err = seen(v, m); err != nil {
+		return nil, a, err
 	}
 	for _, pointer := range form["confirm"] {
 		f.Confirmed[pointer] = true
 	}
+	f.Then = m.thenText(v, a.name)
 	f.build()
 	if v.Method == http.MethodPost && f.root != nil {
 		fields.Fill(f.root, form)
@@ -162,12 +172,29 @@ func (s *Pages) newActionForm(v *page.Visit) (*actionForm, action, error) {
 	return f, a, nil
 }
 
+// seen returns the digest of the request and the hash of its rendering that the person saw: those
+// that the form says, or those of the page that is made now.
+func seen(v *page.Visit, m *Model) (shown, rendering string, err error) {
+	if v.Method != http.MethodPost {
+		return m.Shown, m.Rendering().Hash, nil
+	}
+	if !v.PostForm.Has("shown") || !v.PostForm.Has("rendering") {
+		return "", "", &api.Problem{Status: http.StatusBadRequest, Code: "bad_request", Title: http.StatusText(http.StatusBadRequest), Detail: v.T("error.incomplete")}
+	}
+	return v.PostForm.Get("shown"), v.PostForm.Get("rendering"), nil
+}
+
 // setForm sets the data of the generated form.
 func (f *actionForm) setForm(errs schemaform.Errors) {
 	f.Form = fields.Of(f.root, errs)
 	if f.Act == "edit" && f.Activity != nil && len(f.Activity.Editable) > 0 {
 		f.Form.Editable, f.Form.Limited = f.Activity.Editable, true
 	}
+}
+
+// ShowsBody reports whether the form itself shows the question.
+func (f *actionForm) ShowsBody() bool {
+	return slices.Contains([]string{"approve", "remember", "continue"}, f.Act)
 }
 
 // build makes the generated form, and lists what must be confirmed.
@@ -199,7 +226,11 @@ func (f *actionForm) unconfirmed() (pointers []string) {
 	return pointers
 }
 
-// preset selects the value of a button of the request page, such as /action="approve".
+// setOp begins the value of a button of the request page that opens a form with an answer, such as
+// set /action="approve".
+const setOp = "set "
+
+// preset selects the answer of a button.
 func (f *actionForm) preset(set string) {
 	pointer, value, ok := strings.Cut(set, "=")
 	if !ok || f.root == nil || !json.Valid([]byte(value)) {
@@ -220,13 +251,19 @@ func (s *Pages) takeAction(v *page.Visit) (page.Response, error) {
 	if a.name == "reveal" {
 		return s.reveal(v, f)
 	}
-	if op := v.FormValue(fields.OpName); op != "" && op != "send" && f.root != nil {
-		f.change(v, op)
-		return f.page(v, http.StatusOK), nil
+	same := f.SeenShown == f.Shown && f.SeenRendering == f.Rendering().Hash
+	if same && !f.Open() && f.decides() {
+		if note, err := a.do(s, v, f); err == nil { // the same form again
+			return page.Redirect{To: f.back(), Note: note}, nil
+		}
 	}
-	if f.SeenShown != f.Shown || !f.Open() {
+	if !same || !f.Open() {
 		f.Changed = true
 		return f.page(v, http.StatusConflict), nil
+	}
+	if op := v.PostForm.Get(fields.OpName); op != "" && op != "send" && f.root != nil {
+		f.change(v, op)
+		return f.page(v, http.StatusOK), nil
 	}
 	if f.Act == "edit" && f.Approval != nil {
 		if value, err := f.value(); err == nil {
@@ -260,20 +297,25 @@ func (f *actionForm) refused(v *page.Visit, err error) (page.Response, error) {
 	}
 	f.Problem = p
 	if p.Code == "stronger_auth_required" {
-		f.StepUp = "/signin?" + url.Values{"again": {"1"}, "return": {"/requests/" + url.PathEscape(f.ID)}}.Encode()
+		f.StepUp = f.stepUpURL()
 	}
 	return f.page(v, p.Status), nil
 }
 
 // back returns the page after the action.
 func (f *actionForm) back() string {
-	if f.FromInbox && !f.Held && slices.ContainsFunc(decisions[:5], func(a action) bool { return a.name == f.Act }) {
-		return "/inbox"
+	switch {
+	case f.List == nil:
+		return "/requests/" + url.PathEscape(f.ID)
+	case f.Held || !f.decides():
+		return f.List.Href("id", f.ID)
 	}
-	if f.FromInbox {
-		return "/inbox?id=" + url.QueryEscape(f.ID)
-	}
-	return "/requests/" + url.PathEscape(f.ID)
+	return f.List.Href("after", f.ID)
+}
+
+// decides reports whether the action is a decision.
+func (f *actionForm) decides() bool {
+	return slices.Contains([]string{"approve", "reject", "continue", "edit", "respond", "return", "remember"}, f.Act)
 }
 
 // change applies a button that changes the form and sends nothing.
@@ -296,6 +338,10 @@ func (f *actionForm) change(v *page.Visit, op string) {
 	case "preview":
 		f.preview(v)
 	default:
+		if answer, ok := strings.CutPrefix(op, setOp); ok {
+			f.preset(answer)
+			return
+		}
 		fields.Change(f.root, op)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/untrusted"
 	"github.com/fermata-go/fermata/internal/web/fields"
 	"github.com/fermata-go/fermata/internal/web/page"
 )
@@ -109,7 +110,11 @@ func (d *batchData) page(v *page.Visit, status int) page.Page {
 }
 
 func (s *Pages) batchData(v *page.Visit) (*batchData, error) {
-	like, err := v.API.Request(v.Context(), v.FormValue("like"))
+	values := v.PostForm
+	if v.Method != http.MethodPost {
+		values = v.URL.Query()
+	}
+	like, err := v.API.Request(v.Context(), values.Get("like"))
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +132,7 @@ func (s *Pages) batchData(v *page.Visit) (*batchData, error) {
 	}
 	shape := first.likeShape()
 	models = slices.DeleteFunc(models, func(m *Model) bool { return shape == "" || m.batchShape() != shape })
-	d := &batchData{Like: first.ID, Action: first.tool(), From: first.From, Key: client.NewID(), Text: strings.TrimSpace(v.FormValue("text"))}
+	d := &batchData{Like: first.ID, Action: first.tool(), From: first.From, Key: client.NewID(), Text: strings.TrimSpace(v.PostForm.Get("text"))}
 	d.fill(v, first, models)
 	return d, nil
 }
@@ -220,8 +225,8 @@ func (s *Pages) decideBatch(v *page.Visit) (page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, key := v.Form["item"], v.FormValue(page.IdempotencyName)
-	answer, err := batchAnswer(v.FormValue(fields.OpName), d.Text)
+	chosen, key := v.PostForm["item"], v.PostForm.Get(page.IdempotencyName)
+	answer, err := batchAnswer(v.PostForm.Get(fields.OpName), d.Text)
 	switch missing, _ := err.(*missingError); {
 	case missing != nil:
 		d.Error = v.T(missing.key)
@@ -239,8 +244,7 @@ func (s *Pages) decideBatch(v *page.Visit) (page.Response, error) {
 		return d.page(v, http.StatusUnprocessableEntity), nil
 	}
 	for _, item := range chosen {
-		id, shown, _ := strings.Cut(item, " ")
-		result, err := s.decideItem(v, d, id, shown, key, answer)
+		result, err := s.decideItem(v, d, item, key, answer)
 		if err != nil {
 			return nil, err
 		}
@@ -249,15 +253,36 @@ func (s *Pages) decideBatch(v *page.Visit) (page.Response, error) {
 	return d.page(v, http.StatusOK), nil
 }
 
+// batchAnswer returns the answer of a button. Without one nothing is decided.
 func batchAnswer(op, reason string) (json.RawMessage, error) {
-	if op == "reject" {
+	switch op {
+	case "approve":
+		return approveAnswer(nil)
+	case "reject":
 		return rejectAnswer(&actionForm{Text: reason})
 	}
-	return approveAnswer(nil)
+	return nil, &missingError{"error.incomplete"}
 }
 
-// decideItem decides one request of a batch. A problem of the API is part of the result.
-func (s *Pages) decideItem(v *page.Visit, d *batchData, id, shown, key string, answer json.RawMessage) (batchResult, error) {
+// Value is the item in the form: the request, its digest, and the hash of what the row shows.
+func (i batchItem) Value() string {
+	return strings.Join([]string{i.ID, i.Shown, i.rowRendering().Hash}, " ")
+}
+
+// rowRendering returns what a batch shows of a request as text. The page has all its arguments, in
+// columns or above the table.
+func (m *Model) rowRendering() api.Rendering {
+	text := m.From + "\n" + m.tool()
+	for _, a := range m.Args {
+		text += "\n" + untrusted.Plain(a.Name) + "\n" + string(a.Value)
+	}
+	return api.Rendering{Hash: api.RenderingHash(text), Channel: "web", Template: "web-batch@1"}
+}
+
+// decideItem decides one request that the page listed. A problem of the API is part of the result.
+func (s *Pages) decideItem(v *page.Visit, d *batchData, item, key string, answer json.RawMessage) (batchResult, error) {
+	id, seen, _ := strings.Cut(item, " ")
+	shown, rendering, _ := strings.Cut(seen, " ")
 	r, err := v.API.Request(v.Context(), id)
 	if err != nil {
 		return batchResult{}, err
@@ -267,19 +292,22 @@ func (s *Pages) decideItem(v *page.Visit, d *batchData, id, shown, key string, a
 		return batchResult{}, err
 	}
 	result := batchResult{Model: m}
-	isOutlier := slices.ContainsFunc(d.Outliers, func(o batchItem) bool { return o.ID == id })
+	is := func(i batchItem) bool { return i.ID == id }
 	switch {
-	case m.Shown != shown:
-		result.Problem = v.T("request.changed")
-		return result, nil
-	case isOutlier:
+	case slices.ContainsFunc(d.Outliers, is):
 		result.Problem = v.T("batch.outlieralone")
 		return result, nil
-	case v.FormValue(fields.OpName) != "reject" && len(unusual(m.Args)) > 0:
+	case !slices.ContainsFunc(d.Items, is) && m.Open():
+		result.Problem = v.T("batch.notlisted")
+		return result, nil
+	case m.Shown != shown || m.rowRendering().Hash != rendering:
+		result.Problem = v.T("request.changed")
+		return result, nil
+	case v.PostForm.Get(fields.OpName) != "reject" && len(unusual(m.Args)) > 0:
 		result.Problem = v.T("batch.unusualalone")
 		return result, nil
 	}
-	if err := s.decide(v, &actionForm{Model: m, Key: key + "-" + id}, answer); err != nil {
+	if _, err := s.decide(v, m.ID, key+"-"+id, m.Shown, m.rowRendering(), answer); err != nil {
 		p := page.ProblemOf(err)
 		if p == page.ErrInternal || p.Status == http.StatusUnauthorized {
 			return result, err

@@ -23,24 +23,36 @@ func decideWith(answer func(f *actionForm) (json.RawMessage, error)) func(*Pages
 		if err != nil {
 			return "", err
 		}
-		err = s.decide(v, f, said)
-		if f.Held {
-			return "note.held", err
+		f.Held, err = s.decide(v, f.ID, f.Key, f.Shown, f.Rendering(), said)
+		if err != nil {
+			return "", err
 		}
-		return "note." + f.Act, err
+		return f.note(v), nil
 	}
 }
 
-func (s *Pages) decide(v *page.Visit, f *actionForm, answer json.RawMessage) error {
-	if err := s.recordView(v, f.Model); err != nil {
-		return err
+// note returns the key of a note that says what became of the decision.
+func (f *actionForm) note(v *page.Visit) string {
+	if f.Held {
+		return "note.held"
 	}
-	_, err := v.API.DecideWithin(v.Context(), f.ID, api.Decide{ResumeID: f.Key, Answer: answer, Shown: f.Shown, Rendering: f.rendering().Hash}, outcomeWait)
+	if r, err := v.API.Request(v.Context(), f.ID); err == nil && r.State == StatePending && r.Activity != nil && r.Activity.Voted {
+		return "note.voted"
+	}
+	return "note." + f.Act
+}
+
+// decide records what the page showed, and decides with that. It reports whether the decision waits
+// for the end of its undo window.
+func (s *Pages) decide(v *page.Visit, id, key, shown string, rendering api.Rendering, answer json.RawMessage) (held bool, err error) {
+	if err := recordView(v, id, shown, rendering); err != nil {
+		return false, err
+	}
+	_, err = v.API.DecideWithin(v.Context(), id, api.Decide{ResumeID: key, Answer: answer, Shown: shown, Rendering: rendering.Hash}, outcomeWait)
 	if pending, ok := errors.AsType[*client.PendingError](err); ok {
-		f.Held = pending.EffectiveAt != nil
-		return nil
+		return pending.EffectiveAt != nil, nil
 	}
-	return err
+	return false, err
 }
 
 func approveAnswer(*actionForm) (json.RawMessage, error) {
@@ -92,7 +104,7 @@ func approveAndRemember(s *Pages, v *page.Visit, f *actionForm) (string, error) 
 	}
 	answer, err := approveAnswer(f)
 	if err == nil {
-		err = s.decide(v, f, answer)
+		f.Held, err = s.decide(v, f.ID, f.Key, f.Shown, f.Rendering(), answer)
 	}
 	if err != nil {
 		return "", err

@@ -224,9 +224,9 @@ func (m *Model) shape() string {
 	}
 }
 
-// rendering returns what the page shows of the question as text, without markup. It depends on the
+// Rendering returns what the page shows of the question as text, without markup. It depends on the
 // request and on the version of the templates only.
-func (m *Model) rendering() api.Rendering {
+func (m *Model) Rendering() api.Rendering {
 	text := plainText(string(m.Sentence) + "\n" + string(m.Body))
 	for _, e := range m.Evidence {
 		text += "\n" + untrusted.Plain(e.Title) + "\n" + string(e.Value) + e.Text

@@ -71,14 +71,17 @@ type PageData struct {
 	Similar   []similarDecision
 	// Viewing names the other people who look at the request.
 	Viewing string
-	// Back leads to the list that the request was opened from.
+	// Back leads to the list that the request was opened from; List is nil without one.
 	Back string
+	List *List
 }
 
-// button is a link to an action.
+// button opens the form of an action.
 type button struct {
 	Act, Href, Label, Key string
-	Primary, Danger       bool
+	// Set is the value that the button sends to select an answer in the form; "" for a link.
+	Set             string
+	Primary, Danger bool
 }
 
 // request shows one request.
@@ -100,19 +103,21 @@ func (s *Pages) request(v *page.Visit) (page.Response, error) {
 	return page.Page{Name: "request", Title: plainText(string(d.Sentence)), Nav: "/inbox", Scripts: d.Scripts("request.js", "live.js"), Data: d}, nil
 }
 
-// OpenedFromInbox makes the forms lead back to the inbox.
-func (d *PageData) OpenedFromInbox(back string) {
-	d.Back = back
-	for _, list := range [][]button{d.Buttons, d.More} {
-		for i := range list {
-			separator := "?"
-			if strings.Contains(list[i].Href, "?") {
-				separator = "&"
+// OpenedFrom makes the page and its forms lead back to a list of the inbox.
+func (d *PageData) OpenedFrom(list List) {
+	d.List, d.Back = &list, list.Href("", "")
+	for _, bar := range [][]button{d.Buttons, d.More} {
+		for i := range bar {
+			if bar[i].Act == actStepUp {
+				continue
 			}
-			list[i].Href += separator + "from=inbox"
+			bar[i].Href += "?" + listName + "=" + url.QueryEscape(list.Encode())
 		}
 	}
 }
+
+// Script is the module of the view; "" if it has none.
+func (d *PageData) Script() string { return d.view.script }
 
 // Scripts returns the modules of the page and of the view.
 func (d *PageData) Scripts(names ...string) []string {
@@ -162,22 +167,23 @@ func (s *Pages) viewed(v *page.Visit) (page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.Open() && v.FormValue("shown") == r.Shown {
-		if err := s.recordView(v, m); err != nil {
-			return nil, err
-		}
+	shown, hash, err := seen(v, m)
+	if err != nil {
+		return nil, err
 	}
-	return page.NoContent{}, nil
+	if rendering := m.Rendering(); m.Open() && shown == m.Shown && hash == rendering.Hash {
+		err = recordView(v, m.ID, shown, rendering)
+	}
+	return page.NoContent{}, err
 }
 
-// recordView stores the hash of what the page shows.
-func (s *Pages) recordView(v *page.Visit, m *Model) error {
-	rendering := m.rendering()
-	_, err := v.API.Act(v.Context(), m.ID, client.ActionView, api.RequestAction{Shown: m.Shown, Rendering: &rendering})
+// recordView stores what a page showed of a request.
+func recordView(v *page.Visit, id, shown string, rendering api.Rendering) error {
+	_, err := v.API.Act(v.Context(), id, client.ActionView, api.RequestAction{Shown: shown, Rendering: &rendering})
 	return err
 }
 
-// buttons returns the links of the decision bar, and those of its menu.
+// buttons returns the buttons of the decision bar, and those of its menu.
 func (s *Pages) buttons(v *page.Visit, m *Model) (bar, more []button) {
 	if !m.Open() {
 		return nil, nil
@@ -185,8 +191,14 @@ func (s *Pages) buttons(v *page.Visit, m *Model) (bar, more []button) {
 	link := func(act, label, key string) button {
 		return button{Act: act, Href: m.href(act), Label: label, Key: key}
 	}
-	if m.Eligible() {
+	switch {
+	case m.needsStepUp():
+		bar = []button{{Act: actStepUp, Href: m.stepUpURL(), Label: v.T("act.stepup"), Primary: true}}
+	case m.Eligible():
 		bar = s.decisionButtons(v, m, link)
+	}
+	if m.Activity != nil && m.Activity.Voted { // nobody is asked twice, but can vote for something else
+		more, bar = otherVotes(m, bar), nil
 	}
 	if m.Allows("ask") {
 		bar = append(bar, link("ask", v.T("act.ask"), "q"))
@@ -197,6 +209,14 @@ func (s *Pages) buttons(v *page.Visit, m *Model) (bar, more []button) {
 		}
 	}
 	return bar, more
+}
+
+// actStepUp is the button that leads to a stronger sign-in.
+const actStepUp = "stepup"
+
+// otherVotes returns the buttons of the decisions other than the person's approval.
+func otherVotes(m *Model, bar []button) []button {
+	return slices.DeleteFunc(bar, func(b button) bool { return b.Act == "approve" || b.Set != "" || b.Act == "continue" })
 }
 
 func (s *Pages) decisionButtons(v *page.Visit, m *Model, link func(act, label, key string) button) (bar []button) {
@@ -221,8 +241,7 @@ func (s *Pages) decisionButtons(v *page.Visit, m *Model, link func(act, label, k
 		}
 	case m.Doubt != nil:
 		yes, no := link("respond", v.T("act.happened"), "a"), link("respond", v.T("act.nothappened"), "r")
-		yes.Href += "?set=" + url.QueryEscape("/happened=true")
-		no.Href += "?set=" + url.QueryEscape("/happened=false")
+		yes.Set, no.Set = setOp+"/happened=true", setOp+"/happened=false"
 		bar = append(bar, yes, no)
 	default:
 		bar = presetButtons(v, m, link)
@@ -248,7 +267,7 @@ func presetButtons(v *page.Visit, m *Model, link func(act, label, key string) bu
 	for _, value := range values {
 		label := strings.Trim(string(value), `"`)
 		b := link("respond", titleCase(label), presetKeys[label])
-		b.Href += "?set=" + url.QueryEscape(pointer+"="+string(value))
+		b.Set = setOp + pointer + "=" + string(value)
 		b.Danger = label == "reject"
 		bar = append(bar, b)
 	}
@@ -265,35 +284,4 @@ func titleCase(text string) string {
 
 func (m *Model) href(act string) string {
 	return "/requests/" + url.PathEscape(m.ID) + "/" + act
-}
-
-// consequences says what the decisions cause.
-func consequences(v *page.Visit, m *Model) (texts []string) {
-	if !m.Open() {
-		return nil
-	}
-	switch {
-	case m.Approval != nil && m.Needed-m.Votes > 1:
-		texts = append(texts, v.T("then.vote", m.Votes+1, m.Needed))
-	case m.Approval != nil:
-		texts = append(texts, v.T("then.approve"))
-	case m.HeldAt != "":
-		texts = append(texts, v.T("then.continue"))
-	case m.Doubt != nil:
-		texts = append(texts, v.T("then.doubt"))
-	default:
-		texts = append(texts, v.T("then.answer"))
-	}
-	var next []string
-	for _, nodes := range m.Next {
-		if len(nodes) == 0 {
-			next = append(next, v.T("then.end"))
-		} else {
-			next = append(next, strings.Join(nodes, " + "))
-		}
-	}
-	if len(next) > 0 {
-		texts = append(texts, v.T("then.next", strings.Join(slices.Compact(next), ", ")))
-	}
-	return texts
 }

@@ -57,8 +57,9 @@ export function isTyping(e) {
 let pendingG = 0;
 
 function keys(e) {
+  if (e.repeat) return; // a key that is held confirms once
   if ((e.ctrlKey || e.metaKey) && e.key === "Enter") {
-    const form = e.target.closest?.("form") ?? document.querySelector("dialog[open] form[method=post]");
+    const form = e.target.closest?.("form") ?? document.querySelector("dialog[open] form[method=post]") ?? document.querySelector("form.action");
     if (form) { e.preventDefault(); form.requestSubmit(); }
     return;
   }
@@ -73,6 +74,17 @@ function keys(e) {
   if (e.key === "i" && Date.now() - pendingG < 1000) { location.href = "/inbox"; return; }
   const target = document.querySelector(`[data-key="${CSS.escape(e.key)}"]`);
   if (target) { e.preventDefault(); target.click(); }
+}
+
+/** Sends a form once: it cannot be sent again until the browser shows this page again. */
+function sendOnce(e) {
+  if (e.defaultPrevented || e.target.method !== "post") return;
+  if (e.target.dataset.sent) e.preventDefault();
+  else e.target.dataset.sent = "1";
+}
+
+function allowSending() {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 }
 
 let counting = 0;
@@ -112,3 +124,5 @@ setInterval(refreshTimes, 15000);
 refreshCount(0);
 setInterval(() => { if (document.visibilityState === "visible") refreshCount(); }, 60000);
 document.addEventListener("keydown", keys);
+document.addEventListener("submit", sendOnce);
+addEventListener("pageshow", allowSending);

@@ -19,21 +19,36 @@ export function putHTML(el, text) {
 class RequestElement extends HTMLElement {
   connectedCallback() {
     this.addEventListener("click", this);
+    this.addEventListener("submit", this);
     if (this.hasAttribute("data-open") && document.visibilityState === "visible") this.report();
   }
 
   /** Tells the server that the request was on the screen. */
   report() {
-    const body = new URLSearchParams({ shown: this.dataset.shown });
+    const body = new URLSearchParams({ shown: this.dataset.shown, rendering: this.dataset.rendering });
     fetch(`/requests/${encodeURIComponent(this.dataset.id)}/viewed`, { method: "POST", body }).catch(() => {});
   }
 
   handleEvent(e) {
-    const link = e.target.closest("a[data-dialog]");
-    if (!link || e.ctrlKey || e.metaKey || e.shiftKey || !("setHTML" in Element.prototype)) return;
+    const opener = e.target.closest(e.type === "submit" ? "form[data-dialog]" : "a[data-dialog]");
+    if (!opener || e.ctrlKey || e.metaKey || e.shiftKey || !("setHTML" in Element.prototype)) return;
     e.preventDefault();
-    link.closest("[popover]")?.hidePopover();
-    openDialog(link.href);
+    opener.closest("[popover]")?.hidePopover();
+    this.openDialog(opener, e.submitter);
+  }
+
+  /** Opens the form of a link or button in a dialog; without one the browser shows the page. */
+  async openDialog(opener, submitter) {
+    if (loading) return; // a key or button was pressed twice
+    loading = true;
+    try {
+      await loadDialog(opener, submitter, this);
+    } catch {
+      if (opener.href) location.href = opener.href;
+      else post(opener, submitter);
+    } finally {
+      loading = false;
+    }
   }
 
   /** Shows that the request has changed. The buttons wait for the review. */
@@ -42,46 +57,61 @@ class RequestElement extends HTMLElement {
     if (!bar || !bar.hidden) return;
     bar.hidden = false;
     announce(bar.textContent.trim());
-    for (const el of this.querySelectorAll(".decide a.btn")) {
+    for (const el of this.querySelectorAll(".decide a.btn, .decide form .btn")) {
       el.setAttribute("aria-disabled", "true");
       el.removeAttribute("data-dialog");
       el.removeAttribute("data-key");
       el.removeAttribute("href");
+      if (el.form) el.disabled = true;
     }
   }
 }
 
-let loading = false;
+let loading = false; // a dialog
 
-/** Opens the form of a page in a dialog; without one the browser follows the link. */
-async function openDialog(href) {
-  if (loading) return; // a key or button was pressed twice
-  loading = true;
-  try {
-    await loadDialog(href);
-  } finally {
-    loading = false;
+/** Sends a form without its listeners. */
+function post(form, submitter) {
+  const op = document.createElement("input");
+  Object.assign(op, { type: "hidden", name: submitter.name, value: submitter.value });
+  form.append(op);
+  form.submit();
+}
+
+async function loadDialog(opener, submitter, request) {
+  const text = await fetchForm(opener, submitter);
+  const dialog = document.createElement("dialog");
+  dialog.className = "actiondialog";
+  if (!putHTML(dialog, text) || !dialog.querySelector("form")) throw new Error("no form");
+  if (isAbout(dialog, request)) {
+    showDialog(dialog);
+  } else {
+    request.changed();
   }
 }
 
-async function loadDialog(href) {
-  const url = new URL(href);
-  url.searchParams.set("fragment", "1");
-  let text = "";
-  try {
-    const answer = await fetch(url, { headers: { Accept: "text/html" } });
-    if (!answer.ok) throw new Error(answer.statusText);
-    text = await answer.text();
-  } catch {
-    location.href = href;
-    return;
+/** Whether a form is about what the page shows, and not about a newer revision. */
+function isAbout(dialog, request) {
+  const value = (name) => dialog.querySelector(`input[name=${name}]`)?.value;
+  return value("shown") === request.dataset.shown && value("rendering") === request.dataset.rendering;
+}
+
+async function fetchForm(opener, submitter) {
+  const headers = { Accept: "text/html" };
+  let answer;
+  if (opener.href) {
+    const url = new URL(opener.href);
+    url.searchParams.set("fragment", "1");
+    answer = await fetch(url, { headers });
+  } else {
+    const body = new URLSearchParams(new FormData(opener, submitter));
+    body.set("fragment", "1");
+    answer = await fetch(opener.action, { method: "POST", headers, body });
   }
-  const dialog = document.createElement("dialog");
-  dialog.className = "actiondialog";
-  if (!putHTML(dialog, text) || !dialog.querySelector("form")) {
-    location.href = href;
-    return;
-  }
+  if (!answer.ok) throw new Error(answer.statusText);
+  return answer.text();
+}
+
+function showDialog(dialog) {
   const title = dialog.querySelector("h1");
   title.id = "dialog-title";
   dialog.setAttribute("aria-labelledby", title.id);
@@ -91,7 +121,8 @@ async function loadDialog(href) {
     if (e.target.closest("[data-close]")) { e.preventDefault(); dialog.close(); }
   });
   dialog.showModal();
-  (dialog.querySelector("textarea, input:not([type=hidden])") ?? dialog.querySelector("button"))?.focus();
+  // Never a button: the key that opened the dialog, or Enter, must not press it.
+  (dialog.querySelector("[autofocus]") ?? dialog.querySelector("textarea, input:not([type=hidden]), select") ?? title).focus();
 }
 
 customElements.define("fermata-request", RequestElement);

@@ -72,6 +72,7 @@ var inboxTexts = Translation{
 	"batch.outliers":           "Outliers: decide each on its own page",
 	"batch.outliersleft.one":   "%d outlier waits for its own decision.",
 	"batch.outliersleft.other": "%d outliers wait for their own decisions.",
+	"batch.notlisted":          "This request was not in the list. Decide it on its own page.",
 	"batch.outlieralone":       "An outlier needs its own decision.",
 	"batch.unusualalone":       "It has unusual values. Confirm them on its own page.",
 	"batch.reason":             "Reason, if you reject",

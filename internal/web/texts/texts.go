@@ -101,6 +101,7 @@ var coreTexts = Translation{
 	"value.items.one":        "%d item",
 	"value.items.other":      "%d items",
 
+	"error.incomplete":            "The form does not say what its page showed. Open the page again, and send its form.",
 	"error.form":                  "The form could not be read.",
 	"error.back":                  "Go to the inbox",
 	"error.home":                  "Go to the first page",

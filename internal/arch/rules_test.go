@@ -61,6 +61,7 @@ var layers = []layer{
 	{"internal/policy/...", may("policy", support), "grants, replays and test cases use the rules, never the other way round"},
 	{"internal/audit", may(".", "internal/store", support), "the audit log must be verifiable without the packages that it records"},
 	{"internal/audit/audittest", may("internal/audit"), "the suite uses a log only through the port and compares it with the reference"},
+	{"internal/simtest", may(".", "internal/store", "internal/audit", "policy"), "what the simulators share needs a store and a log, and no executor"},
 	{"internal/analytics", may(".", "internal/store", support), "read-only reports over the stored history"},
 	{"dialog", may(".", "internal/store", support), "talks to end users on behalf of any agent, so it depends on none"},
 

@@ -3,14 +3,13 @@ package calendarsim
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/analytics"
-	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -217,8 +216,8 @@ func (s *simulation) checkAudit(e *instance) {
 		return
 	}
 	defer shut()
-	if _, err := audit.Verify(ctx, audit.NewStoreLog(opened), account, audit.VerifyOptions{}, io.Discard); err != nil {
-		s.fail("the audit log: %v", err)
+	if err := simtest.CheckLog(ctx, opened, account); err != nil {
+		s.fail("%v", err)
 	}
 	findings, err := e.Reconcile(ctx, account)
 	if err != nil || len(findings) > 0 {

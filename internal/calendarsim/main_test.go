@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/testtier"
 )
 
@@ -40,7 +41,7 @@ func runSimulations(t *testing.T, where func(*testing.T) storage, p workload) {
 	if testtier.IsNightly() {
 		seed, one = int(rand.Uint32()), p.nightly
 	}
-	if raceEnabled {
+	if simtest.RaceEnabled {
 		one = p.racing
 	}
 	seed = number(t, "FERMATA_CALENDARSIM_SEED", seed)

@@ -9,7 +9,6 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/hours"
 	"github.com/fermata-go/fermata/internal/timespan"
-	"github.com/fermata-go/fermata/policy"
 )
 
 const account = "acme"
@@ -84,10 +83,6 @@ const (
 	postMost    = 2
 	postWindow  = 24 * time.Hour
 )
-
-type fixedPolicy struct{ *policy.Set }
-
-func (f fixedPolicy) Current() *policy.Set { return f.Set }
 
 // modelGroup is a required group in the model.
 type modelGroup struct {

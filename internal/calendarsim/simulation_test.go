@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/policy"
 )
 
@@ -102,7 +103,7 @@ func runSimulation(t *testing.T, seed uint64, requests, days int, where func(*te
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulation(t, seed, days)
 		s.size, s.days = requests, days
-		s.open(k, fixedPolicy{set})
+		s.open(k, simtest.FixedPolicy{Set: set})
 		end := time.Now().Add(time.Duration(days) * 24 * time.Hour)
 		s.plan(requests, end)
 		s.loop(end)

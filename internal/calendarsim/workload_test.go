@@ -2,7 +2,6 @@ package calendarsim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
@@ -82,9 +82,9 @@ func agent(t *testing.T, s *sink) provider.Provider {
 
 // The results of tasks in a run. An answer is its own result.
 const (
-	saidDone     = "done"
-	saidRejected = "rejected"
-	saidExpired  = "expired"
+	saidDone     = string(simtest.Executed)
+	saidRejected = string(simtest.Rejected)
+	saidExpired  = string(simtest.Expired)
 )
 
 func (s *sink) work(ctx context.Context, tasks []task) (said []string, err error) {
@@ -103,20 +103,14 @@ func (s *sink) do(ctx context.Context, t task) (string, error) {
 		answer, err := inquiries.Ask(ctx, inquiry{ID: t.Order.ID, Text: "what about " + t.Order.ID + "?"})
 		return "answer " + answer.ID + " " + answer.Text, err
 	}
-	yes, err := fermata.Approve(ctx, fermata.Action[order]{Name: t.Order.Action, Args: t.Order, Summary: t.Order.Action + " " + t.Order.ID})
-	if _, no := errors.AsType[*fermata.RejectedError](err); no {
-		s.refuse(t.Order.ID)
-		return saidRejected, nil
-	}
-	if _, late := errors.AsType[*fermata.ExpiredError](err); late {
-		return saidExpired, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return fermata.Effect(ctx, yes, func(ctx context.Context, args order, key string) (string, error) {
+	action := fermata.Action[order]{Name: t.Order.Action, Args: t.Order, Summary: t.Order.Action + " " + t.Order.ID}
+	result, _, err := simtest.Gate(ctx, action, func(ctx context.Context, args order, key string) (string, error) {
 		return saidDone, s.recordEffect(ctx, t.Order.ID, args, key)
 	}, fermata.Idempotent())
+	if result == simtest.Rejected {
+		s.refuse(t.Order.ID)
+	}
+	return string(result), err
 }
 
 // effectCall is an executed call.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/testtier"
 )
@@ -90,7 +91,7 @@ func crashLoop(t *testing.T, w *world, n *nemesis, name string, cycles int) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	runs, err := readRuns(t.Context(), s, account)
+	runs, err := simtest.Histories(t.Context(), s, account)
 	if err != nil {
 		t.Fatal(err)
 	}

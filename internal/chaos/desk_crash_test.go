@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/testtier"
 )
@@ -44,7 +45,7 @@ func TestCrash_DeskOfEightReplicasOnPostgreSQL(t *testing.T) {
 // fewerReplicas reduces the number of replicas under the race detector, which finds races inside of
 // replicas.
 func fewerReplicas(replicas int) int {
-	if raceDetector {
+	if simtest.RaceEnabled {
 		return 1 + replicas/4
 	}
 	return replicas

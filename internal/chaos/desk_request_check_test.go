@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -62,7 +62,7 @@ func (d *requestRecord) key() string { return d.run.Run.StateKey }
 
 // readRequestRecords reads everything in the store of an account, and adds the other sources.
 func readRequestRecords(ctx context.Context, s store.Store, account string, e evidence, told []receivedNotice) (list []*requestRecord, err error) {
-	runs, err := readRuns(ctx, s, account)
+	runs, err := simtest.Histories(ctx, s, account)
 	if err != nil {
 		return nil, err
 	}
@@ -306,8 +306,8 @@ func (d *requestRecord) checkCommands(complain reportFunc) {
 
 // audited verifies the audit log of an account and reconciles it.
 func audited(ctx context.Context, s store.Store, account string, dockets []*requestRecord) (found []violation, err error) {
-	if report, err := audit.Verify(ctx, audit.NewStoreLog(s), account, audit.VerifyOptions{}, io.Discard); err != nil {
-		found = append(found, violation{chained, account, fmt.Sprintf("%v: %+v", err, report)})
+	if err := simtest.CheckLog(ctx, s, account); err != nil {
+		found = append(found, violation{chained, account, err.Error()})
 	}
 	e, err := executor.New(executor.Config{Store: s, Sealer: plaintextSealer{}})
 	if err != nil {

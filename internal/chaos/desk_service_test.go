@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/policy"
@@ -39,7 +40,7 @@ const (
 func newPayments(w *outside) (*graph.Flow[payment], error) {
 	g := graph.New[payment](paymentName)
 	g.Node(pay, func(ctx context.Context, p payment) (payment, error) {
-		result, err := w.pass(ctx, action{Order: p.Key, Gate: pay, Amount: p.Amount}, targetKnowsKeys, nil, fermata.Idempotent())
+		result, err := w.pass(ctx, action{Order: p.Key, Gate: pay, Amount: p.Amount}, simtest.Idempotent, nil, fermata.Idempotent())
 		if err == nil {
 			p.Result = result
 		}

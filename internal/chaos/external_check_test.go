@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -20,22 +21,22 @@ type violation struct {
 }
 
 // invariant is the name of an invariant.
-type invariant string
+type invariant = simtest.Invariant
 
 // The invariants that are checked here, in short.
 const (
-	oneVerdict     invariant = "I1: one verdict per interrupt, and an acknowledged one is the recorded one"
+	oneVerdict     invariant = simtest.OneVerdict
 	decisionCounts invariant = "I2: an accepted decision is applied"
 	oneAnswer      invariant = "I3: one resume id, one answer"
-	onceOnly       invariant = "I4: no effect twice"
-	approvedOnly   invariant = "I4: no effect without an approval of exactly this action"
+	onceOnly       invariant = simtest.OnceOnly
+	approvedOnly   invariant = simtest.ApprovedOnly
 	noBypass       invariant = "I5: no gate is passed without an answer to it"
 	noTrespass     invariant = "I8: no account accesses another account's data"
-	durable        invariant = "I9: what is announced is durable"
+	durable        invariant = simtest.Durable
 	oneTimer       invariant = "I10: a timer acts once, never after the decision, and nothing is decided after its deadline"
 	expiredIsNoNo  invariant = "I11: expired is not rejected, and approves nothing"
 	badIsNothing   invariant = "I13: an invalid answer changes nothing"
-	fenced         invariant = "I16: a write with an old fence is refused"
+	fenced         invariant = simtest.Fenced
 	settles        invariant = "I17: every run settles"
 	linearizable   invariant = "the replies about an interrupt are linearizable"
 )

@@ -6,12 +6,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/simtest"
 )
 
 // The gates of an order, and their stages. A gate is requested only after all gates of earlier
@@ -50,9 +50,9 @@ func (o *order) result(gate string) *string {
 
 // The results of a gate; after done follows the receipt.
 const (
-	wasDone     = "done "
-	wasRejected = "rejected"
-	wasExpired  = "expired"
+	wasDone     = string(simtest.Executed) + " "
+	wasRejected = string(simtest.Rejected)
+	wasExpired  = string(simtest.Expired)
 )
 
 // action has the arguments of a gate.
@@ -117,12 +117,11 @@ func pickOne(ctx context.Context, o order) (order, error) {
 	return o, nil
 }
 
-// gate requests approval of one action and executes it. A rejection ends the gate but not the
-// order, so that a later gate could be passed by mistake.
+// gate requests approval of one action and executes it.
 func (w *outside) gate(name string, policy fermata.Policy, options ...fermata.EffectOption) graph.Func[order] {
-	target := targetDumb
+	target := simtest.NonIdempotent
 	if len(options) > 0 {
-		target = targetKnowsKeys
+		target = simtest.Idempotent
 	}
 	return func(ctx context.Context, o order) (order, error) {
 		result, err := w.pass(ctx, action{Order: o.Key, Gate: name, Amount: o.Amount}, target, policy, options...)
@@ -134,21 +133,14 @@ func (w *outside) gate(name string, policy fermata.Policy, options ...fermata.Ef
 }
 
 // pass requests an action, executes it, and returns the result.
-func (w *outside) pass(ctx context.Context, args action, target target, policy fermata.Policy, options ...fermata.EffectOption) (result string, err error) {
-	yes, err := fermata.Approve(ctx, fermata.Action[action]{Name: args.Gate, Args: args, Policy: policy})
-	if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected {
-		return wasRejected, nil
-	}
-	if _, expired := errors.AsType[*fermata.ExpiredError](err); expired {
-		return wasExpired, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	receipt, err := fermata.Effect(ctx, yes, func(ctx context.Context, args action, key string) (string, error) {
+func (w *outside) pass(ctx context.Context, args action, target simtest.TargetKind, policy fermata.Policy, options ...fermata.EffectOption) (string, error) {
+	result, receipt, err := simtest.Gate(ctx, fermata.Action[action]{Name: args.Gate, Args: args, Policy: policy}, func(ctx context.Context, args action, key string) (string, error) {
 		return w.call(ctx, call{Target: target, Key: key, Action: args})
 	}, options...)
-	return wasDone + receipt, err
+	if result == simtest.Executed {
+		return wasDone + receipt, err
+	}
+	return string(result), err
 }
 
 // outside is a replica's client for the sink.
@@ -159,10 +151,10 @@ type outside struct {
 
 // call is a call of a replica to the sink.
 type call struct {
-	Target target `json:"target"`
-	Key    string `json:"key"`
-	Action action `json:"action"`
-	Life   int64  `json:"life"` // of the replica
+	Target simtest.TargetKind `json:"target"`
+	Key    string             `json:"key"`
+	Action action             `json:"action"`
+	Life   int64              `json:"life"` // of the replica
 }
 
 func (w *outside) call(ctx context.Context, c call) (receipt string, err error) {

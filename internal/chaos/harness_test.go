@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"github.com/fermata-go/fermata/internal/simtest"
 	"io"
 	"net"
 	"os"
@@ -18,32 +19,32 @@ import (
 func TestSink_ExecutesCallsExceptBlocked(t *testing.T) {
 	s := newSink(t, func() time.Duration { return 0 }, 0)
 	s.pause = func(time.Duration) {}
-	ask := func(of target, key string, life int64) error {
+	ask := func(of simtest.TargetKind, key string, life int64) error {
 		w := &outside{url: s.server.URL, life: life}
 		_, err := w.call(t.Context(), call{Target: of, Key: key})
 		return err
 	}
 	for range 2 {
-		if err := ask(targetDumb, "dumb", 1); err != nil {
+		if err := ask(simtest.NonIdempotent, "dumb", 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := ask(targetKnowsKeys, "known", 1); err != nil {
+		if err := ask(simtest.Idempotent, "known", 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := len(s.log()); n != 3 {
 		t.Errorf("%d calls, want both calls of the target without keys and one of the other", n)
 	}
-	if s.block("dumb", 9) {
+	if s.target.Block("dumb", 9) {
 		t.Error("an executed call can be blocked")
 	}
-	if !s.block("doubtful", 2) {
+	if !s.target.Block("doubtful", 2) {
 		t.Error("a call that was not executed cannot be blocked")
 	}
-	if err := ask(targetDumb, "doubtful", 2); err == nil {
+	if err := ask(simtest.NonIdempotent, "doubtful", 2); err == nil {
 		t.Error("a blocked call was executed")
 	}
-	if err := ask(targetDumb, "doubtful", 3); err != nil {
+	if err := ask(simtest.NonIdempotent, "doubtful", 3); err != nil {
 		t.Errorf("a later replica cannot execute it: %v", err)
 	}
 }

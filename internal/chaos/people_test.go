@@ -275,8 +275,8 @@ func (p *person) sayWhatHappened(q question) (json.RawMessage, intendedVote, boo
 		return nil, intendedVote{}, false
 	}
 	suspects := p.doubts.suspects(q.ID, p.fleet.latest)
-	receipt, happened := p.sink.lookUp(asked.Key)
-	if !happened && (!p.fleet.gone(suspects) || !p.sink.block(asked.Key, suspects)) {
+	receipt, happened := p.sink.target.Receipt(asked.Key)
+	if !happened && (!p.fleet.gone(suspects) || !p.sink.target.Block(asked.Key, suspects)) {
 		return nil, intendedVote{}, false
 	}
 	meant := intendedVote{Interrupt: q.ID, Kind: q.Kind, Gate: args.Gate, Happened: &happened}

@@ -154,9 +154,8 @@ func (w *world) summary(n *nemesis, found int) string {
 			accepted++
 		}
 	}
-	w.sink.mu.Lock()
-	calls, done := w.sink.calls, len(w.sink.done)
-	w.sink.mu.Unlock()
+	calls, _ := w.sink.target.Counts()
+	done := len(w.sink.log())
 	w.doubts.mu.Lock()
 	doubts := len(w.doubts.upTo)
 	w.doubts.mu.Unlock()

@@ -4,7 +4,6 @@ package chaos
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -15,14 +14,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
-)
-
-// target is one of the two targets.
-type target string
-
-const (
-	targetKnowsKeys target = "knows keys" // a second call with the same key has no effect
-	targetDumb      target = "dumb"       // each call is executed
+	"github.com/fermata-go/fermata/internal/simtest"
 )
 
 // effectCall is an executed call.
@@ -51,18 +43,15 @@ type sink struct {
 	pause  func(d time.Duration) // time.Sleep
 	open   atomic.Int64          // connections
 
-	mu    sync.Mutex
-	calls int
-	done  []effectCall
-	byKey map[string]effectCall
-	void  map[string]int64 // calls with this key of replicas up to this number are refused
-	told  []receivedNotice
+	target simtest.Target[call]
+
+	mu   sync.Mutex
+	told []receivedNotice
 }
 
 func newSink(t *testing.T, clock func() time.Duration, slow time.Duration) *sink {
-	s := &sink{
-		clock: clock, slow: slow, called: func(int64) {}, heard: func(int64) {}, pause: time.Sleep, byKey: make(map[string]effectCall), void: make(map[string]int64),
-	}
+	s := &sink{clock: clock, slow: slow, called: func(int64) {}, heard: func(int64) {}, pause: time.Sleep}
+	s.target.Clock = clock
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /", s.serve)
 	mux.HandleFunc("POST "+noticePath, s.handleNotice)
@@ -101,9 +90,9 @@ func (s *sink) serve(w http.ResponseWriter, r *http.Request) {
 	before, after := s.delays()
 	// the caller may be dead or may have lost the run by now; it is executed all the same
 	s.pause(before)
-	receipt, done := s.do(c)
+	receipt, err := s.target.Call(c.Target, c.Key, c.Life, c)
 	s.pause(after)
-	if !done {
+	if err != nil {
 		http.Error(w, "blocked by a person", http.StatusGone)
 		return
 	}
@@ -155,46 +144,10 @@ func (s *sink) delays() (before, after time.Duration) {
 	return 0, delay
 }
 
-func (s *sink) do(c call) (receipt string, done bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls++
-	if before, known := s.byKey[c.Key]; known && c.Target == targetKnowsKeys {
-		return before.receipt, true
-	}
-	if c.Life <= s.void[c.Key] {
-		return "", false
-	}
-	d := effectCall{call: c, receipt: fmt.Sprintf("receipt-%d", len(s.done)+1), at: s.clock()}
-	s.done = append(s.done, d)
-	s.byKey[c.Key] = d
-	return d.receipt, true
-}
-
-// lookUp reports whether a call was executed, as a person would find out at the target.
-func (s *sink) lookUp(key string) (receipt string, done bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d, done := s.byKey[key]
-	return d.receipt, done
-}
-
-// block makes the target refuse calls with a key of replicas up to this number, and returns false
-// if one was already executed. Only then can a person say that an effect did not happen: a call in
-// transit is not visible.
-func (s *sink) block(key string, upTo int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, done := s.byKey[key]; done {
-		return false
-	}
-	s.void[key] = max(s.void[key], upTo)
-	return true
-}
-
 // log returns all executed calls, in order.
-func (s *sink) log() []effectCall {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]effectCall(nil), s.done...)
+func (s *sink) log() (all []effectCall) {
+	for _, d := range s.target.Log() {
+		all = append(all, effectCall{call: d.Action, receipt: d.Receipt, at: d.At})
+	}
+	return all
 }

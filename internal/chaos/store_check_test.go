@@ -3,7 +3,6 @@
 package chaos
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,25 +22,6 @@ type storeCheck struct {
 	decisionsOf map[decisionID]*attempt // one of the attempts
 	receipts    map[string]effectCall
 	keys        map[string]effectCall
-}
-
-// readRuns reads the histories of all runs of an account.
-func readRuns(ctx context.Context, s store.Store, account string) (runs []store.History, err error) {
-	var before store.RunPosition
-	for {
-		page, err := s.List(ctx, account, store.RunFilter{Before: before, Limit: 500})
-		if err != nil || len(page) == 0 {
-			return runs, err
-		}
-		for _, run := range page {
-			h, err := s.History(ctx, account, run.ID)
-			if err != nil {
-				return nil, err
-			}
-			runs = append(runs, h)
-			before = store.RunPosition{Created: run.Created, ID: run.ID}
-		}
-	}
 }
 
 func newStoreCheck(e evidence, runs []store.History) *storeCheck {
@@ -70,7 +50,7 @@ func newStoreCheck(e evidence, runs []store.History) *storeCheck {
 func (b *storeCheck) check() []violation {
 	found := slices.Concat(b.outside(), b.acknowledgedIsStored(), b.startedRunsEnd(), b.shownIsStored(), b.effectsAreInLedger(), b.linearizable())
 	for _, h := range b.runs {
-		for _, check := range []func(store.History) []violation{b.settled, b.decisions, b.applied, b.output, b.effects, b.events} {
+		for _, check := range []func(store.History) []violation{b.settled, b.decisions, b.applied, b.output, b.history} {
 			found = append(found, check(h)...)
 		}
 	}

@@ -2,12 +2,10 @@ package crashpoint
 
 import (
 	"encoding/json"
-	"fmt"
-	"io"
 	"strings"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -60,16 +58,16 @@ func (s *scenario) deeds(run store.Run) {
 	case rejects:
 		want = 0
 	}
-	paid := s.outside.done(pay)
+	paid := executed(s.outside, pay)
 	if len(paid) != want {
 		s.t.Errorf("I4: paid %d times, want %d: %v", len(paid), want, paid)
 	}
 	for _, d := range paid {
-		if d.Cents != cents || d.Order != s.account {
+		if d.Action.Cents != cents || d.Action.Order != s.account {
 			s.t.Errorf("I6: %v was paid, but %d was approved", d, cents)
 		}
 	}
-	if shipped := s.outside.done(ship); len(shipped) != 0 {
+	if shipped := executed(s.outside, ship); len(shipped) != 0 {
 		s.t.Errorf("I5: it was shipped without an approval: %v", shipped)
 	}
 	if run.Status != store.StatusCompleted {
@@ -83,11 +81,11 @@ func (s *scenario) deeds(run store.Run) {
 	if done, ok := view.Outcome.(fermata.Completed); !ok || json.Unmarshal(done.Output, &end) != nil {
 		s.t.Fatalf("it came to %#v", view.Outcome)
 	}
-	result := wasRejected
+	result := string(simtest.Rejected)
 	if want == 1 && len(paid) == 1 {
-		result = fmt.Sprintf("pay of %d is no. 1", cents)
+		result = paid[0].Receipt
 	}
-	if end.Pay != result || end.Ship != wasRejected {
+	if end.Pay != result || end.Ship != string(simtest.Rejected) {
 		s.t.Errorf("I2: it ends with %+v, want %q", end, result)
 	}
 }
@@ -115,31 +113,19 @@ func (s *scenario) verdicts(h store.History) {
 	}
 }
 
-// events checks that every event occurred once, in a valid order.
+// events checks that the history is valid, and that exactly the approved effects are in the ledger.
 func (s *scenario) events(h store.History) {
 	s.t.Helper()
-	decided, begun := make(map[string]bool), 0
+	for _, v := range simtest.CheckHistory(h, s.outside.Has) {
+		s.t.Error(v)
+	}
+	begun := 0
 	for n, e := range h.Events {
-		if e.Seq != int64(n)+1 {
-			s.t.Errorf("I12: event %d has the number %d", n+1, e.Seq)
-		}
-		switch e.Kind {
-		case store.EventDecided:
-			if decided[e.Interrupt] {
-				s.t.Errorf("I1: %s is decided twice", e.Interrupt)
-			}
-			decided[e.Interrupt] = true
-		case store.EventEffectBegun:
+		if e.Kind == store.EventEffectBegun {
 			begun++
-			if !decided[e.Interrupt] {
-				s.t.Errorf("I4: an effect of %s was begun without a decision", e.Interrupt)
-			}
-		case store.EventCompleted:
-			if n != len(h.Events)-1 && h.Events[n+1].Kind != store.EventEffectEnded {
-				s.t.Errorf("I16: %s after the end", h.Events[n+1].Kind)
-			}
-		case store.EventCreated, store.EventAsked, store.EventExpired, store.EventWithdrawn, store.EventEffectEnded, store.EventWaiting,
-			store.EventParked, store.EventFailed, store.EventCancelled, store.EventSuperseded:
+		}
+		if e.Kind == store.EventCompleted && n != len(h.Events)-1 && h.Events[n+1].Kind != store.EventEffectEnded {
+			s.t.Errorf("I16: %s after the end", h.Events[n+1].Kind)
 		}
 	}
 	if begun != len(h.Effects) || s.verdict == rejects && begun > 0 || s.verdict != rejects && begun == 0 {
@@ -150,8 +136,8 @@ func (s *scenario) events(h store.History) {
 // records verifies the audit chain, checks that everything is recorded once, and reconciles it.
 func (s *scenario) records() {
 	s.t.Helper()
-	if _, err := audit.Verify(s.t.Context(), audit.NewStoreLog(s.site.look), s.account, audit.VerifyOptions{}, io.Discard); err != nil {
-		s.t.Errorf("I12: the chain: %v", err)
+	if err := simtest.CheckLog(s.t.Context(), s.site.look, s.account); err != nil {
+		s.t.Error(err)
 	}
 	found, err := s.observer().Reconcile(s.t.Context(), s.account)
 	if err != nil || len(found) > 0 {

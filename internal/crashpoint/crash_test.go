@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/store/postgres"
@@ -28,7 +29,7 @@ type environment struct {
 	processes [2]store.Store
 	look      store.Store // for observers
 	watcher   *executor.Executor
-	rules     rules
+	rules     simtest.FixedPolicy
 	stories   int
 }
 
@@ -51,7 +52,7 @@ func (s *scenario) observer() *executor.Executor { return s.site.watcher }
 
 // variant is a scenario without a crash.
 type variant struct {
-	target  target
+	target  simtest.TargetKind
 	verdict verdict
 }
 
@@ -60,7 +61,8 @@ type variant struct {
 // cover everything; the others are for a soak.
 func variants() []variant {
 	all := []variant{
-		{idempotent, approves}, {fencing, edits}, {nonIdempotent, approves}, {nonIdempotent, rejects}, {fencing, approves}, {idempotent, edits}, {nonIdempotent, edits},
+		{simtest.Idempotent, approves}, {simtest.Fencing, edits}, {simtest.NonIdempotent, approves}, {simtest.NonIdempotent, rejects},
+		{simtest.Fencing, approves}, {simtest.Idempotent, edits}, {simtest.NonIdempotent, edits},
 	}
 	if soak {
 		return all
@@ -85,9 +87,9 @@ func points(trace []string) (all []point) {
 
 // reads are the calls that change nothing.
 var reads = map[string]bool{
-	"Load": true, "Get": true, "List": true, "Resumed": true, "Interrupts": true, "Now": true, "Events": true, "Feed": true, "Asked": true, "Question": true,
-	"Pending": true, "Waits": true, "Paper": true, "Papers": true, "Due": true, "AuditHead": true, "AuditAccounts": true, "AuditLines": true, "Finished": true,
-	"History": true, "Size": true, "Credential": true, "Credentials": true,
+	"Load": true, "Get": true, "List": true, "Receipt": true, "Interrupts": true, "Now": true, "Events": true, "Feed": true, "InboxItems": true, "InboxItem": true,
+	"CountPending": true, "PendingByKind": true, "Document": true, "Documents": true, "DueDocuments": true, "AuditHead": true, "AuditAccounts": true, "AuditLines": true, "FinishedRuns": true,
+	"History": true, "RunSnapshot": true, "Size": true, "Credential": true, "Credentials": true,
 }
 
 // runScenario runs one scenario in its own account, and checks it. It returns the calls of the
@@ -96,7 +98,7 @@ func (s *environment) runScenario(t *testing.T, v variant, death point) *scenari
 	t.Helper()
 	s.stories++
 	st := &scenario{site: s, account: fmt.Sprint("account-", s.stories), verdict: v.verdict, processHost: &processHost{
-		t: t, outside: newExternalTarget(), rules: s.rules, target: v.target,
+		t: t, outside: new(target), rules: s.rules, target: v.target,
 		inner: func(n int) store.Store { return s.processes[min(n, 1)] },
 	}}
 	defer st.close()
@@ -139,21 +141,22 @@ func (s *environment) runWithCrash(t *testing.T, v variant, trace []string, deat
 // fences. A target that supports a query is queried only then.
 func (s *scenario) asExpected(trace []string, death point) {
 	s.t.Helper()
-	begin, end := slices.Index(trace, "Begin")+1, slices.Index(trace, "End")+1
+	begin, end := slices.Index(trace, "BeginEffect")+1, slices.Index(trace, "EndEffect")+1
 	doubtful := death.at > begin && death.at < end || death.at == begin && death.mode == after || death.at == end && death.mode == before
 	if s.verdict == rejects {
 		doubtful = false
 	} else if begin == 0 || end < begin {
 		s.t.Errorf("I4: the ledger was not read before, or not written after: %q", trace)
 	}
-	if (s.doubts > 0) != (doubtful && s.target == nonIdempotent) {
+	if (s.doubts > 0) != (doubtful && s.target == simtest.NonIdempotent) {
 		s.t.Errorf("I4: a person was asked %d times about the effect; in doubt: %v", s.doubts, doubtful)
 	}
 	if s.refusals != 1 && !unrecorded(trace, death) {
 		s.t.Errorf("I12: %d records of the one refusal", s.refusals)
 	}
-	if (s.outside.looks > 0) != (doubtful && s.target == fencing) && !strings.HasPrefix(trace[death.at-1], "outside look") {
-		s.t.Errorf("I4: the target was queried %d times; in doubt: %v", s.outside.looks, doubtful)
+	_, queries := s.outside.Counts()
+	if (queries > 0) != (doubtful && s.target == simtest.Fencing) && !strings.HasPrefix(trace[death.at-1], "outside look") {
+		s.t.Errorf("I4: the target was queried %d times; in doubt: %v", queries, doubtful)
 	}
 }
 
@@ -161,7 +164,7 @@ func (s *scenario) asExpected(trace []string, death point) {
 // record is written later.
 func unrecorded(trace []string, death point) bool {
 	for n := range len(trace) - 2 {
-		if slices.Equal(trace[n:n+3], []string{"Decide", "Interrupts", "Amend"}) {
+		if slices.Equal(trace[n:n+3], []string{"Decide", "Interrupts", "CommitWrites"}) {
 			decide, amend := n+1, n+3
 			return death.at == decide && death.mode == after || death.at > decide && death.at < amend || death.at == amend && death.mode == before
 		}
@@ -179,9 +182,9 @@ func shareOf(name string) share {
 		return share{1, 0}
 	case name == "postgres":
 		return share{30, 0}
-	case !raceEnabled && name == "sqlite":
+	case !simtest.RaceEnabled && name == "sqlite":
 		return share{testtier.Count(4, 1, 1), 0}
-	case !raceEnabled:
+	case !simtest.RaceEnabled:
 		return share{1, 0}
 	case name == "sqlite":
 		return share{6, 1}

@@ -1,11 +1,12 @@
 package crashpoint
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
@@ -31,18 +33,38 @@ type order struct {
 	Ship  string `json:"ship,omitempty"`
 }
 
-// The gates, and the possible results in addition to a receipt.
+// The gates. The result of one is a receipt, or how else it ended.
 const (
 	pay  = "pay"
 	ship = "ship"
-
-	wasRejected = "rejected"
-	wasExpired  = "expired"
 )
+
+// payment is an external action.
+type payment struct {
+	Order string `json:"order"`
+	Cents int    `json:"cents"`
+}
+
+// effectCall is an action with the gate that called for it.
+type effectCall struct {
+	what string
+	payment
+}
+
+// target is the outside world.
+type target = simtest.Target[effectCall]
+
+// kinds are those of the targets. Shipping uses one that is not idempotent.
+var kinds = []simtest.TargetKind{simtest.Idempotent, simtest.Fencing, simtest.NonIdempotent}
+
+// executed returns the executed calls of an action.
+func executed(t *target, what string) []simtest.Done[effectCall] {
+	return slices.DeleteFunc(t.Log(), func(d simtest.Done[effectCall]) bool { return d.Action.what != what })
+}
 
 // effectClient is how one process calls targets: through its passage, like the store.
 type effectClient struct {
-	outside *externalTarget
+	outside *target
 	way     passage
 	// looked, if set, is called after a target was queried, and called after it was called, so that
 	// a late call can arrive at that point.
@@ -51,10 +73,10 @@ type effectClient struct {
 
 // act calls a target. A late call has no receiver for its result, so the result has its own
 // variable.
-func (h *effectClient) act(of target, what, key string, try int, p payment) (string, error) {
+func (h *effectClient) act(kind simtest.TargetKind, what, key string, try int, p payment) (string, error) {
 	var receipt string
 	var err error
-	if dead := h.way.do("outside "+what+" "+key, func() { receipt, err = h.outside.do(of, what, key, try, p) }); dead != nil {
+	if dead := h.way.do("outside "+what+" "+key, func() { receipt, err = h.outside.Call(kind, key, int64(try), effectCall{what, p}) }); dead != nil {
 		return "", dead
 	}
 	if h.called != nil {
@@ -67,8 +89,8 @@ func (h *effectClient) act(of target, what, key string, try int, p payment) (str
 func (h *effectClient) look(ctx context.Context, key string) (string, bool, error) {
 	var receipt string
 	var found bool
-	fence := fermata.Fence(ctx)
-	if dead := h.way.do("outside look "+key, func() { receipt, found = h.outside.look(key, fence) }); dead != nil {
+	fence := int64(fermata.Fence(ctx))
+	if dead := h.way.do("outside look "+key, func() { receipt, found = h.outside.Query(key, fence) }); dead != nil {
 		return "", false, dead
 	}
 	if h.looked != nil {
@@ -78,47 +100,38 @@ func (h *effectClient) look(ctx context.Context, key string) (string, bool, erro
 }
 
 // options returns the effect options of a target.
-func (h *effectClient) options(of target) []fermata.EffectOption {
-	switch of {
-	case idempotent:
+func (h *effectClient) options(kind simtest.TargetKind) []fermata.EffectOption {
+	switch kind {
+	case simtest.Idempotent:
 		return []fermata.EffectOption{fermata.Idempotent()}
-	case fencing:
+	case simtest.Fencing:
 		return []fermata.EffectOption{fermata.Fenced(), fermata.Lookup(h.look)}
-	case nonIdempotent:
+	case simtest.NonIdempotent:
 	}
 	return nil
 }
 
 // gate asks for approval of one action and executes it.
-func (h *effectClient) gate(name string, of target, result func(*order) *string) graph.Func[order] {
+func (h *effectClient) gate(name string, kind simtest.TargetKind, result func(*order) *string) graph.Func[order] {
 	return func(ctx context.Context, o order) (order, error) {
-		yes, err := fermata.Approve(ctx, fermata.Action[payment]{Name: name, Args: payment{o.Key, o.Cents}})
-		if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected {
-			*result(&o) = wasRejected
-			return o, nil
+		ended, receipt, err := simtest.Gate(ctx, fermata.Action[payment]{Name: name, Args: payment{o.Key, o.Cents}}, func(ctx context.Context, p payment, key string) (string, error) {
+			return h.act(kind, name, key, fermata.Fence(ctx), p)
+		}, h.options(kind)...)
+		if err == nil {
+			*result(&o) = cmp.Or(receipt, string(ended))
 		}
-		if _, expired := errors.AsType[*fermata.ExpiredError](err); expired {
-			*result(&o) = wasExpired
-			return o, nil
-		}
-		if err != nil {
-			return o, err
-		}
-		*result(&o), err = fermata.Effect(ctx, yes, func(ctx context.Context, p payment, key string) (string, error) {
-			return h.act(of, name, key, fermata.Fence(ctx), p)
-		}, h.options(of)...)
 		return o, err
 	}
 }
 
 // flows returns the order graph for each kind of target: inproc:idem, inproc:fence_query,
-// inproc:none. Shipping uses a target that is not idempotent.
+// inproc:none.
 func (h *effectClient) flows(t testing.TB) provider.Provider {
 	var flows []inproc.Graph
-	for _, of := range targets {
-		g := graph.New[order](string(of))
-		g.Node(pay, h.gate(pay, of, func(o *order) *string { return &o.Pay }))
-		g.Node(ship, h.gate(ship, nonIdempotent, func(o *order) *string { return &o.Ship }))
+	for _, kind := range kinds {
+		g := graph.New[order](string(kind))
+		g.Node(pay, h.gate(pay, kind, func(o *order) *string { return &o.Pay }))
+		g.Node(ship, h.gate(ship, simtest.NonIdempotent, func(o *order) *string { return &o.Ship }))
 		g.Edge(graph.Start, pay)
 		g.Edge(pay, ship)
 		g.Edge(ship, graph.End)
@@ -137,11 +150,6 @@ func (h *effectClient) flows(t testing.TB) provider.Provider {
 
 // groupMembers are the members of groups.
 var groupMembers = desk.StaticDirectory{"group:cashiers": {"ann", "req"}, "group:owners": {"bob", "eve", "req"}}
-
-// rules is a fixed policy.
-type rules struct{ *policy.Set }
-
-func (r rules) Current() *policy.Set { return r.Set }
 
 // twoPeople is a policy: two people for payments, one for shipping.
 const twoPeople = `
@@ -165,12 +173,12 @@ rules:
 - {id: all, when: "true", then: ask, ask: {groups: [{from: [anyone]}], editable: ["/cents"], deadline: 20m}}
 `
 
-func loadRules(t testing.TB, text string) rules {
+func loadRules(t testing.TB, text string) simtest.FixedPolicy {
 	set, err := policy.Load("rules.yaml", []byte(text), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rules{set}
+	return simtest.FixedPolicy{Set: set}
 }
 
 // config returns the configuration of every process.

@@ -65,7 +65,7 @@ func (c *people) start() {
 		s.t.Fatal(err)
 	}
 	request := executor.RunRequest{
-		Account: account, StateKey: fmt.Sprint("key-", s.rng.IntN(2)), Graph: "inproc:" + string(targets[s.rng.IntN(len(targets))]), Input: input,
+		Account: account, StateKey: fmt.Sprint("key-", s.rng.IntN(2)), Graph: "inproc:" + string(kinds[s.rng.IntN(len(kinds))]), Input: input,
 		Actor: "req", Supersede: s.rng.IntN(2) == 0,
 	}
 	c.sendLater(&op{request: request})
@@ -183,7 +183,7 @@ func (c *people) truth(question json.RawMessage, open bool) string {
 	if err := json.Unmarshal(question, &asked); err != nil {
 		s.t.Fatal(err)
 	}
-	if receipt, happened := s.outside.receipt(asked.Key); happened {
+	if receipt, happened := s.outside.Receipt(asked.Key); happened {
 		said, err := json.Marshal(fermata.EffectResolution{Happened: true, Receipt: mustJSON(s.t, receipt)})
 		if err != nil {
 			s.t.Fatal(err)

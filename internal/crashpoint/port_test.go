@@ -96,11 +96,11 @@ func (p *port) Renew(ctx context.Context, lease store.Lease, duration time.Durat
 }
 
 func (p *port) SetProviderRef(ctx context.Context, lease store.Lease, ref []byte) error {
-	return callErr(ctx, p, "SetRef", func(ctx context.Context) error { return p.inner.SetProviderRef(ctx, lease, ref) })
+	return callErr(ctx, p, "SetProviderRef", func(ctx context.Context) error { return p.inner.SetProviderRef(ctx, lease, ref) })
 }
 
 func (p *port) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
-	return through(ctx, p, "Rest", func(ctx context.Context) (store.Status, error) { return p.inner.EndExecution(ctx, lease, rest) })
+	return through(ctx, p, "EndExecution", func(ctx context.Context) (store.Status, error) { return p.inner.EndExecution(ctx, lease, rest) })
 }
 
 func (p *port) Release(ctx context.Context, lease store.Lease, release store.Release) error {
@@ -125,7 +125,7 @@ func (p *port) Decide(ctx context.Context, decision store.Decision) (store.Decis
 }
 
 func (p *port) Receipt(ctx context.Context, account, actor, resumeID string) (store.DecisionReceipt, error) {
-	return through(ctx, p, "Resumed", func(ctx context.Context) (store.DecisionReceipt, error) {
+	return through(ctx, p, "Receipt", func(ctx context.Context) (store.DecisionReceipt, error) {
 		return p.inner.Receipt(ctx, account, actor, resumeID)
 	})
 }
@@ -139,7 +139,7 @@ func (p *port) BeginEffect(ctx context.Context, lease store.Lease, effect store.
 		line store.Effect
 		now  bool
 	}
-	b, err := through(ctx, p, "Begin", func(ctx context.Context) (b begun, err error) {
+	b, err := through(ctx, p, "BeginEffect", func(ctx context.Context) (b begun, err error) {
 		b.line, b.now, err = p.inner.BeginEffect(ctx, lease, effect)
 		return b, err
 	})
@@ -147,7 +147,7 @@ func (p *port) BeginEffect(ctx context.Context, lease store.Lease, effect store.
 }
 
 func (p *port) EndEffect(ctx context.Context, end store.EffectEnd) error {
-	return callErr(ctx, p, "End", func(ctx context.Context) error { return p.inner.EndEffect(ctx, end) })
+	return callErr(ctx, p, "EndEffect", func(ctx context.Context) error { return p.inner.EndEffect(ctx, end) })
 }
 
 func (p *port) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
@@ -209,43 +209,43 @@ func (p *port) Feed(ctx context.Context, account, after string, limit int) ([]st
 func (p *port) Watch(ctx context.Context) <-chan store.Key { return p.inner.Watch(ctx) }
 
 func (p *port) InboxItems(ctx context.Context, account string, filter store.InboxFilter) ([]store.InboxItem, error) {
-	return through(ctx, p, "Asked", func(ctx context.Context) ([]store.InboxItem, error) { return p.inner.InboxItems(ctx, account, filter) })
+	return through(ctx, p, "InboxItems", func(ctx context.Context) ([]store.InboxItem, error) { return p.inner.InboxItems(ctx, account, filter) })
 }
 
 func (p *port) InboxItem(ctx context.Context, account, id string) (store.InboxItem, error) {
-	return through(ctx, p, "Question", func(ctx context.Context) (store.InboxItem, error) { return p.inner.InboxItem(ctx, account, id) })
+	return through(ctx, p, "InboxItem", func(ctx context.Context) (store.InboxItem, error) { return p.inner.InboxItem(ctx, account, id) })
 }
 
 func (p *port) RunSnapshot(ctx context.Context, account, stateKey string, own store.DocumentKind) (store.RunSnapshot, error) {
-	return through(ctx, p, "Standing", func(ctx context.Context) (store.RunSnapshot, error) {
+	return through(ctx, p, "RunSnapshot", func(ctx context.Context) (store.RunSnapshot, error) {
 		return p.inner.RunSnapshot(ctx, account, stateKey, own)
 	})
 }
 
 func (p *port) CountPending(ctx context.Context, account string, limit int) (int, error) {
-	return through(ctx, p, "Pending", func(ctx context.Context) (int, error) { return p.inner.CountPending(ctx, account, limit) })
+	return through(ctx, p, "CountPending", func(ctx context.Context) (int, error) { return p.inner.CountPending(ctx, account, limit) })
 }
 
 func (p *port) PendingByKind(ctx context.Context, limit int) ([]store.PendingCount, error) {
-	return through(ctx, p, "Waits", func(ctx context.Context) ([]store.PendingCount, error) { return p.inner.PendingByKind(ctx, limit) })
+	return through(ctx, p, "PendingByKind", func(ctx context.Context) ([]store.PendingCount, error) { return p.inner.PendingByKind(ctx, limit) })
 }
 
 func (p *port) Document(ctx context.Context, account string, kind store.DocumentKind, id string) (store.Document, error) {
-	return through(ctx, p, "Paper", func(ctx context.Context) (store.Document, error) { return p.inner.Document(ctx, account, kind, id) })
+	return through(ctx, p, "Document", func(ctx context.Context) (store.Document, error) { return p.inner.Document(ctx, account, kind, id) })
 }
 
 func (p *port) Documents(ctx context.Context, account string, kind store.DocumentKind, filter store.DocumentFilter) ([]store.Document, error) {
-	return through(ctx, p, "Papers", func(ctx context.Context) ([]store.Document, error) {
+	return through(ctx, p, "Documents", func(ctx context.Context) ([]store.Document, error) {
 		return p.inner.Documents(ctx, account, kind, filter)
 	})
 }
 
 func (p *port) DueDocuments(ctx context.Context, kind store.DocumentKind, limit int) ([]store.Document, error) {
-	return through(ctx, p, "Due", func(ctx context.Context) ([]store.Document, error) { return p.inner.DueDocuments(ctx, kind, limit) })
+	return through(ctx, p, "DueDocuments", func(ctx context.Context) ([]store.Document, error) { return p.inner.DueDocuments(ctx, kind, limit) })
 }
 
 func (p *port) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
-	return callErr(ctx, p, "Amend", func(ctx context.Context) error { return p.inner.CommitWrites(ctx, account, beside) })
+	return callErr(ctx, p, "CommitWrites", func(ctx context.Context) error { return p.inner.CommitWrites(ctx, account, beside) })
 }
 
 func (p *port) AuditHead(ctx context.Context, account string) (chain.Head, error) {
@@ -272,11 +272,11 @@ func (p *port) AuditLines(ctx context.Context, account string, after int64, limi
 }
 
 func (p *port) FinishedRuns(ctx context.Context, from, before time.Time, limit int) ([]store.Run, error) {
-	return through(ctx, p, "Finished", func(ctx context.Context) ([]store.Run, error) { return p.inner.FinishedRuns(ctx, from, before, limit) })
+	return through(ctx, p, "FinishedRuns", func(ctx context.Context) ([]store.Run, error) { return p.inner.FinishedRuns(ctx, from, before, limit) })
 }
 
 func (p *port) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
-	return callErr(ctx, p, "Forget", func(ctx context.Context) error { return p.inner.DeleteRun(ctx, account, run, beside) })
+	return callErr(ctx, p, "DeleteRun", func(ctx context.Context) error { return p.inner.DeleteRun(ctx, account, run, beside) })
 }
 
 func (p *port) History(ctx context.Context, account, run string) (store.History, error) {
@@ -290,11 +290,11 @@ func (p *port) Size(ctx context.Context) (store.Size, error) {
 func (p *port) Vacuum(ctx context.Context) error { return callErr(ctx, p, "Vacuum", p.inner.Vacuum) }
 
 func (p *port) Reencrypt(ctx context.Context, after string, limit int, reseal func(store.SealedValue) ([]byte, error)) (string, error) {
-	return through(ctx, p, "Reseal", func(ctx context.Context) (string, error) { return p.inner.Reencrypt(ctx, after, limit, reseal) })
+	return through(ctx, p, "Reencrypt", func(ctx context.Context) (string, error) { return p.inner.Reencrypt(ctx, after, limit, reseal) })
 }
 
 func (p *port) PutIfAbsent(ctx context.Context, name string, value []byte) ([]byte, error) {
-	return through(ctx, p, "Once", func(ctx context.Context) ([]byte, error) { return p.inner.PutIfAbsent(ctx, name, value) })
+	return through(ctx, p, "PutIfAbsent", func(ctx context.Context) ([]byte, error) { return p.inner.PutIfAbsent(ctx, name, value) })
 }
 
 func (p *port) AddCredential(ctx context.Context, credential store.Credential, beside store.Writes) error {
@@ -310,7 +310,7 @@ func (p *port) Credentials(ctx context.Context, account string) ([]store.Credent
 }
 
 func (p *port) PurgeCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
-	return through(ctx, p, "ForgetCredentials", func(ctx context.Context) (int, error) { return p.inner.PurgeCredentials(ctx, prefix, before, limit) })
+	return through(ctx, p, "PurgeCredentials", func(ctx context.Context) (int, error) { return p.inner.PurgeCredentials(ctx, prefix, before, limit) })
 }
 
 func (p *port) RevokeCredential(ctx context.Context, account, id string, beside store.Writes) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/storetest"
 )
@@ -107,9 +108,9 @@ type process struct {
 type processHost struct {
 	t       *testing.T
 	inner   func(n int) store.Store // for the nth process
-	outside *externalTarget
-	rules   rules
-	target  target
+	outside *target
+	rules   simtest.FixedPolicy
+	target  simtest.TargetKind
 	born    int
 	now     *process
 	first   *crashGate // of the one that crashes
@@ -149,9 +150,9 @@ func (s *processHost) open(death point) {
 func (s *processHost) awaitLate(p *port, h *effectClient) {
 	h.called = s.first.arrive
 	switch {
-	case !s.first.lateOutside() || s.target == nonIdempotent:
+	case !s.first.lateOutside() || s.target == simtest.NonIdempotent:
 		p.claimed = s.first.arrive
-	case s.target == fencing:
+	case s.target == simtest.Fencing:
 		h.looked = s.first.arrive
 	}
 }

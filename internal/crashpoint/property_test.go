@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/fermata-go/fermata/internal/simtest"
 	"testing/synctest"
 	"time"
 
@@ -32,7 +34,7 @@ func seeds(t *testing.T) (first, count uint64) {
 	switch {
 	case soak:
 		return uint64(time.Now().Unix()) << 24, 1_000_000
-	case raceEnabled:
+	case simtest.RaceEnabled:
 		return 0, 200
 	}
 	return 0, uint64(testtier.Count(400, 4_000, 0))
@@ -77,7 +79,7 @@ func outOfTime(t *testing.T) bool {
 	return ok && time.Until(deadline) < time.Minute
 }
 
-func schedule(t *testing.T, rules rules, seed uint64) (happened map[string]int) {
+func schedule(t *testing.T, rules simtest.FixedPolicy, seed uint64) (happened map[string]int) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(t, rules, seed)
 		happened = s.tally

@@ -175,8 +175,8 @@ func (s *scenario) clear() {
 
 // truth returns whether the payment happened, for a person who has checked.
 func (s *scenario) truth() string {
-	for _, d := range s.outside.done(pay) {
-		if receipt, known := s.outside.receipt(d.key); known {
+	for _, d := range executed(s.outside, pay) {
+		if receipt, known := s.outside.Receipt(d.Key); known {
 			said, err := json.Marshal(fermata.EffectResolution{Happened: true, Receipt: mustJSON(s.t, receipt)})
 			if err != nil {
 				s.t.Fatal(err)

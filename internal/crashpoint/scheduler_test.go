@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
 )
@@ -58,10 +59,10 @@ func (r *replica) do(what string, make_ func()) error {
 // with the same name that one replica makes at the same time.
 type sim struct {
 	t       *testing.T
-	rules   rules
+	rules   simtest.FixedPolicy
 	rng     *rand.Rand
 	store   *memory.Store
-	outside *externalTarget
+	outside *target
 	slots   [2]*replica
 	born    int
 
@@ -74,10 +75,10 @@ type sim struct {
 	people
 }
 
-func newSim(t *testing.T, rules rules, seed uint64) *sim {
-	s := &sim{t: t, rules: rules, rng: rand.New(rand.NewPCG(seed, 4711)), store: memory.NewStore(nil), outside: newExternalTarget(), tally: make(map[string]int)}
+func newSim(t *testing.T, rules simtest.FixedPolicy, seed uint64) *sim {
+	s := &sim{t: t, rules: rules, rng: rand.New(rand.NewPCG(seed, 4711)), store: memory.NewStore(nil), outside: new(target), tally: make(map[string]int)}
 	s.people.sim = s
-	s.outside.watch = s.onEffect
+	s.outside.Executed = s.onEffect
 	for slot := range s.slots {
 		s.boot(slot)
 	}
@@ -257,7 +258,7 @@ func (s *sim) next(c *call) {
 	switch {
 	case reads[c.what]:
 		risk = 1
-	case c.what == "Begin" || c.what == "End" || c.what == "Rest" || strings.HasPrefix(c.what, "outside"):
+	case c.what == "BeginEffect" || c.what == "EndEffect" || c.what == "EndExecution" || strings.HasPrefix(c.what, "outside"):
 		risk = 18
 	}
 	switch dice := s.rng.IntN(100); {
@@ -310,7 +311,7 @@ func (s *sim) block(key string) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(c *call) bool {
 		blocked := strings.HasPrefix(c.what, "outside") && strings.HasSuffix(c.what, key)
 		if blocked {
-			c.done <- errRefused
+			c.done <- simtest.ErrRefused
 		}
 		return blocked
 	})

@@ -2,17 +2,17 @@ package crashpoint
 
 import (
 	"encoding/json"
-	"io"
 	"slices"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
 // onEffect checks an executed call at once: there must be an approval of exactly this action.
-func (c *people) onEffect(d effectCall) {
-	if !slices.ContainsFunc(c.ops, func(o *op) bool { return o.verb == fermata.VerbApprove && o.paid == d.payment }) {
+func (c *people) onEffect(d simtest.Done[effectCall]) {
+	if !slices.ContainsFunc(c.ops, func(o *op) bool { return o.verb == fermata.VerbApprove && o.paid == d.Action.payment }) {
 		c.sim.t.Errorf("I4: %v was executed without an approval", d)
 	}
 }
@@ -22,15 +22,17 @@ func (c *people) onEffect(d effectCall) {
 func (s *sim) verify() {
 	s.answersAgree()
 	lines := make(map[string]store.Effect)
-	for _, run := range s.runs() {
-		h, err := s.store.History(s.t.Context(), account, run.ID)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+	histories, err := simtest.Histories(s.t.Context(), s.store, account)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, h := range histories {
 		for _, i := range h.Interrupts {
 			s.verdict(i)
 		}
-		s.inOrder(h)
+		for _, v := range simtest.CheckHistory(h, s.outside.Has) {
+			s.t.Error(v)
+		}
 		for _, e := range h.Effects {
 			lines[e.IdempotencyKey] = e
 		}
@@ -38,8 +40,8 @@ func (s *sim) verify() {
 	}
 	s.deedsAreApproved(lines)
 	s.count()
-	if _, err := audit.Verify(s.t.Context(), audit.NewStoreLog(s.store), account, audit.VerifyOptions{}, io.Discard); err != nil && len(s.runs()) > 0 {
-		s.t.Errorf("I12: the chain: %v", err)
+	if err := simtest.CheckLog(s.t.Context(), s.store, account); err != nil && len(histories) > 0 {
+		s.t.Error(err)
 	}
 	s.reconcile()
 }
@@ -122,42 +124,16 @@ func (s *sim) verdict(i store.Interrupt) {
 	}
 }
 
-// inOrder checks that each interrupt is decided once, and that no interrupt or effect precedes an
-// undecided one.
-func (s *sim) inOrder(h store.History) {
-	decided := make(map[string]bool)
-	ended := false
-	for n, e := range h.Events {
-		if e.Seq != int64(n)+1 {
-			s.t.Errorf("I12: event %d has the number %d", n+1, e.Seq)
-		}
-		switch {
-		case e.Kind == store.EventDecided || e.Kind == store.EventExpired:
-			if decided[e.Interrupt] {
-				s.t.Errorf("I1: %s is decided twice", e.Interrupt)
-			}
-			decided[e.Interrupt] = true
-		case e.Kind == store.EventEffectBegun && (!decided[e.Interrupt] || ended):
-			s.t.Errorf("I4: an effect of %s was begun; decided %v, ended %v", e.Interrupt, decided[e.Interrupt], ended)
-		case e.Kind.Final():
-			if ended {
-				s.t.Errorf("I16: the run %s ends twice", h.Run.ID)
-			}
-			ended = true
-		}
-	}
-}
-
 // deedsAreApproved checks that executed calls are in the ledger, for an approval of exactly that
 // action, once.
 func (s *sim) deedsAreApproved(lines map[string]store.Effect) {
 	once := make(map[string]bool)
-	for _, d := range s.outside.deeds {
-		if once[d.key] {
+	for _, d := range s.outside.Log() {
+		if once[d.Key] {
 			s.t.Errorf("I4: %v was executed twice", d)
 		}
-		once[d.key] = true
-		line, known := lines[d.key]
+		once[d.Key] = true
+		line, known := lines[d.Key]
 		if !known {
 			s.t.Errorf("I4: %v was executed, but has no ledger entry", d)
 			continue
@@ -167,7 +143,7 @@ func (s *sim) deedsAreApproved(lines map[string]store.Effect) {
 			s.t.Fatal(err)
 		}
 		if !slices.ContainsFunc(s.ops, func(o *op) bool {
-			return o.interrupt == i.ID && o.request.ResumeID == i.ResumeID && o.request.Actor == i.DecidedBy && o.verb == fermata.VerbApprove && o.paid == d.payment
+			return o.interrupt == i.ID && o.request.ResumeID == i.ResumeID && o.request.Actor == i.DecidedBy && o.verb == fermata.VerbApprove && o.paid == d.Action.payment
 		}) {
 			s.t.Errorf("I6: %v was executed, but %s (%s by %s) does not approve it", d, i.ID, i.Verdict, i.DecidedBy)
 		}
@@ -205,7 +181,7 @@ func (s *sim) outcome(h store.History) {
 		}
 		done, ended := 0, false
 		for _, e := range h.Effects {
-			if _, happened := s.outside.receipt(e.IdempotencyKey); happened && e.Interrupt == i.ID {
+			if _, happened := s.outside.Receipt(e.IdempotencyKey); happened && e.Interrupt == i.ID {
 				done = 1
 			}
 			ended = ended || e.Interrupt == i.ID && e.State == store.EffectSucceeded
@@ -221,8 +197,9 @@ func (s *sim) outcome(h store.History) {
 
 // count counts events, to make sure that the simulation does something.
 func (s *sim) count() {
-	s.tally["deeds"] += len(s.outside.deeds)
-	s.tally["queries a target"] += s.outside.looks
+	_, queries := s.outside.Counts()
+	s.tally["deeds"] += len(s.outside.Log())
+	s.tally["queries a target"] += queries
 	s.tally["words"] += len(s.ops)
 	for _, run := range s.runs() {
 		s.tally["runs "+string(run.Status)]++

@@ -1,5 +1,0 @@
-//go:build unix && !race
-
-package chaos
-
-const raceDetector = false

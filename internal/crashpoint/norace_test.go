@@ -1,5 +1,0 @@
-//go:build !race
-
-package crashpoint
-
-const raceEnabled = false

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/requirement"
-	"github.com/fermata-go/fermata/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/safehtml"
 )
 
 // Card is what every channel shows of a request. All texts are plain: characters that are invisible
@@ -163,7 +163,7 @@ func deciders(q requirement.Requirement) (list []string) {
 }
 
 // plain returns an untrusted text as one line.
-func plain(text string) string { return untrusted.Plain(text) }
+func plain(text string) string { return safehtml.Plain(text) }
 
 func plainAll(texts []string) (all []string) {
 	for _, text := range texts {

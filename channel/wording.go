@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/actiontext"
 	"github.com/fermata-go/fermata/internal/desk"
-	"github.com/fermata-go/fermata/internal/phrase"
-	"github.com/fermata-go/fermata/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/safehtml"
 )
 
 // holdKind is the kind of the holds of package graph.
@@ -36,7 +36,7 @@ func wordQuestion(r desk.Request, data json.RawMessage, masked []string, agent s
 		var doubt fermata.InDoubtRequest
 		if json.Unmarshal(data, &doubt) == nil && doubt.Action != "" {
 			q := question{facts: factsOf(doubt.Args, nil, masked)}
-			done := phraseOf(phrase.Action{Name: doubt.Action, Args: doubt.Args, Masked: masked})
+			done := phraseOf(actiontext.Action{Name: doubt.Action, Args: doubt.Args, Masked: masked})
 			q.title, q.sentence = "Did it happen? "+done, "It is not known whether this was done: "+done
 			q.facts = append(q.facts, Fact{Label: "idempotency key", Value: plain(doubt.Key)})
 			return q
@@ -57,7 +57,7 @@ func wordApproval(r desk.Request, asked fermata.ApprovalRequest, masked []string
 		args, was = r.MaskArgs(r.Edit.Args), asked.Args
 	}
 	q := question{facts: factsOf(args, was, masked)}
-	action := phraseOf(phrase.Action{Name: asked.Action, Args: args, Schema: asked.ArgsSchema, Masked: masked})
+	action := phraseOf(actiontext.Action{Name: asked.Action, Args: args, Schema: asked.ArgsSchema, Masked: masked})
 	q.title, q.sentence = capitalized(action), from+" wants to "+action
 	if len(asked.Target) > 0 {
 		q.facts = append(q.facts, factOf("current state of the target", asked.Target))
@@ -80,19 +80,19 @@ func factsOf(value, was json.RawMessage, masked []string) (facts []Fact) {
 	if len(value) == 0 {
 		return nil
 	}
-	n, err := untrusted.Parse(value)
-	if err != nil || n.Kind != untrusted.Object {
+	n, err := safehtml.Parse(value)
+	if err != nil || n.Kind != safehtml.Object {
 		return []Fact{factOf("value", value)}
 	}
 	before := make(map[string]json.RawMessage)
-	if old, err := untrusted.Parse(was); err == nil {
+	if old, err := safehtml.Parse(was); err == nil {
 		for _, m := range old.Members {
 			before[m.Name] = m.Value.Raw
 		}
 	}
 	for _, m := range n.Members {
 		f := factOf(m.Name, m.Value.Raw)
-		f.Flagged = f.Flagged || untrusted.Flags(m.Name) > 0
+		f.Flagged = f.Flagged || safehtml.Flags(m.Name) > 0
 		pointer := pointerTo(m.Name)
 		f.Masked = slices.ContainsFunc(masked, func(p string) bool { return p == pointer || strings.HasPrefix(p, pointer+"/") })
 		if len(was) > 0 && string(before[m.Name]) != string(m.Value.Raw) {
@@ -109,19 +109,19 @@ func factsOf(value, was json.RawMessage, masked []string) (facts []Fact) {
 // factOf words one value: a text without quotation marks, everything else as JSON.
 func factOf(label string, value json.RawMessage) Fact {
 	f := Fact{Label: plain(label), Value: plain(string(value))}
-	n, err := untrusted.Parse(value)
+	n, err := safehtml.Parse(value)
 	if err != nil {
 		f.Flagged = true
 		return f
 	}
 	f.Flagged = n.Flags() > 0
 	switch n.Kind {
-	case untrusted.String:
+	case safehtml.String:
 		f.Value = plainBlock(n.Text)
 		if n.Text == "" {
 			f.Value = `""`
 		}
-	case untrusted.Literal:
+	case safehtml.Literal:
 		f.Value = n.Text
 	}
 	return f
@@ -129,17 +129,17 @@ func factOf(label string, value json.RawMessage) Fact {
 
 // phraseOf words an action as the web inbox does. Arguments with characters that could deceive are
 // left out; they are among the facts.
-func phraseOf(action phrase.Action) string {
-	if n, err := untrusted.Parse(action.Args); err == nil {
+func phraseOf(action actiontext.Action) string {
+	if n, err := safehtml.Parse(action.Args); err == nil {
 		action.Masked = slices.Clone(action.Masked)
 		for _, m := range n.Members {
-			if untrusted.Flags(m.Name) > 0 || m.Value.Flags() > 0 {
+			if safehtml.Flags(m.Name) > 0 || m.Value.Flags() > 0 {
 				action.Masked = append(action.Masked, pointerTo(m.Name))
 			}
 		}
 	}
 	var b strings.Builder
-	for _, part := range phrase.Of(action, phrase.English) {
+	for _, part := range actiontext.Of(action, actiontext.English) {
 		b.WriteString(part.Text)
 	}
 	return plain(b.String())

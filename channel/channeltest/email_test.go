@@ -28,7 +28,7 @@ import (
 
 	"github.com/fermata-go/fermata/channel/channeltest"
 	"github.com/fermata-go/fermata/channel/email"
-	"github.com/fermata-go/fermata/internal/forged"
+	"github.com/fermata-go/fermata/internal/adversarialtext"
 )
 
 // mailServer is an SMTP server with TLS. It keeps messages by their Message-ID, as a mailbox that
@@ -182,7 +182,7 @@ var mailTags = []string{"html", "head", "meta", "title", "body", "div", "p", "h1
 var pageLink = regexp.MustCompile(`(?m)^Review and decide:\r?$`)
 
 // harmlessMail checks that a forged payload adds no element, link or heading to a message.
-func harmlessMail(t testing.TB, p forged.Payload, c, plain channeltest.Copy) {
+func harmlessMail(t testing.TB, p adversarialtext.Payload, c, plain channeltest.Copy) {
 	if n := len(pageLink.FindAllString(c.Text, -1)); n != 1 {
 		t.Errorf("%s: %d headings of the link to decide", p.Name, n)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/safehtml"
 )
 
 // board is a channel without a peer, with at most one fault.
@@ -83,7 +83,7 @@ func (b *board) draw(card channel.Card) Copy {
 		text = append(text, f.Label+": "+f.Value)
 	}
 	for _, s := range card.Said {
-		text = append(text, s.By+": "+untrusted.Plain(s.Text))
+		text = append(text, s.By+": "+safehtml.Plain(s.Text))
 	}
 	c := Copy{Text: strings.Join(text, "\n"), Ended: !card.Open()}
 	for _, verb := range card.Actions {

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/channel/channeltest"
 	"github.com/fermata-go/fermata/channel/pager"
 	"github.com/fermata-go/fermata/channel/teams"
-	"github.com/fermata-go/fermata/internal/forged"
+	"github.com/fermata-go/fermata/internal/adversarialtext"
 )
 
 // loopback is the host of all peers.
@@ -202,7 +202,7 @@ func openTeams(t testing.TB) channeltest.Subject {
 	if err != nil {
 		t.Fatal(err)
 	}
-	harmless := func(t testing.TB, p forged.Payload, c, _ channeltest.Copy) {
+	harmless := func(t testing.TB, p adversarialtext.Payload, c, _ channeltest.Copy) {
 		for _, link := range []string{"](http", "](java", "https://evil", "<http"} {
 			if strings.Contains(c.Text, link) {
 				t.Errorf("%s: the card has a link: %.500s", p.Name, c.Text)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/internal/forged"
+	"github.com/fermata-go/fermata/internal/adversarialtext"
 )
 
 // Subject is a channel with its peer.
@@ -24,7 +24,7 @@ type Subject struct {
 	Fail func(Failure)
 	// Harmless, if set, checks the copy of a forged payload. plain is the copy of the same request
 	// with a harmless value.
-	Harmless func(t testing.TB, payload forged.Payload, copied, plain Copy)
+	Harmless func(t testing.TB, payload adversarialtext.Payload, copied, plain Copy)
 
 	// The rest says what the channel cannot do.
 

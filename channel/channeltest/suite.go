@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/adversarialtext"
 	"github.com/fermata-go/fermata/internal/desk"
-	"github.com/fermata-go/fermata/internal/forged"
 )
 
 // Open returns a channel with a new peer. The peer is closed with the test.
@@ -329,7 +329,7 @@ func checkForged(t testing.TB, open Open) {
 	s := open(t)
 	send(t, s, newAsk(t, "int_1", []byte(`"ok"`), "ok").message(s.To))
 	plain := copies(t, s, 1)[0]
-	for _, p := range forged.All() {
+	for _, p := range adversarialtext.All() {
 		s := open(t)
 		send(t, s, newAsk(t, "int_1", p.Value, p.Text).message(s.To))
 		c := copies(t, s, 1)[0]

@@ -12,9 +12,9 @@ import (
 
 	"github.com/fermata-go/fermata/channel/channeltest"
 	"github.com/fermata-go/fermata/channel/webpush"
+	"github.com/fermata-go/fermata/internal/adversarialtext"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/people"
-	"github.com/fermata-go/fermata/internal/forged"
 	"github.com/fermata-go/fermata/internal/pushfake"
 	"github.com/fermata-go/fermata/internal/store"
 )
@@ -64,7 +64,7 @@ func newPushSubject(t testing.TB) pushSubject {
 		}
 	}
 	// a line of the body is one fact
-	harmless := func(t testing.TB, p forged.Payload, c, plain channeltest.Copy) {
+	harmless := func(t testing.TB, p adversarialtext.Payload, c, plain channeltest.Copy) {
 		if got, want := strings.Count(c.Text, "\n"), strings.Count(plain.Text, "\n"); got > want {
 			t.Errorf("%s: %d lines; want %d: %s", p.Name, got, want, c.Text)
 		}

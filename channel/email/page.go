@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/ident"
-	"github.com/fermata-go/fermata/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/safehtml"
 )
 
 //go:embed page.html
@@ -110,7 +110,7 @@ func (c *Channel) show(w http.ResponseWriter, r *http.Request, desk channel.Desk
 	case request.State != "pending":
 		p.Problem = "This request is closed."
 		if d := request.Decision; d != nil {
-			p.Problem = "This request was decided: " + d.Verdict + " by " + untrusted.Plain(d.By) + "."
+			p.Problem = "This request was decided: " + d.Verdict + " by " + safehtml.Plain(d.By) + "."
 		}
 	case request.Shown != l.Digest:
 		p.Problem = "This request has changed since the message was sent. Open it in the inbox to see what changed."
@@ -184,7 +184,7 @@ func (c *Channel) decide(w http.ResponseWriter, r *http.Request, desk channel.De
 // explain words an error of the API for the person.
 func explain(err error) string {
 	if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Detail != "" {
-		return untrusted.Plain(problem.Detail)
+		return safehtml.Plain(problem.Detail)
 	}
 	return "The server could not process this. Try again, or open the request in the inbox."
 }
@@ -193,13 +193,13 @@ func explain(err error) string {
 func describe(r api.Request) (string, []channel.Fact) {
 	var asked fermata.ApprovalRequest
 	if r.Kind != fermata.Approval.Name() || json.Unmarshal(r.Data, &asked) != nil {
-		return untrusted.Plain(r.Kind), nil
+		return safehtml.Plain(r.Kind), nil
 	}
 	args := asked.Args
 	if r.Activity != nil && r.Activity.Edit != nil {
 		args = r.Activity.Edit.Args // it is what an approval approves
 	}
-	return untrusted.Plain(asked.Action), channel.NewFacts(args, r.Masked)
+	return safehtml.Plain(asked.Action), channel.NewFacts(args, r.Masked)
 }
 
 func (c *Channel) write(w http.ResponseWriter, status int, p page) {

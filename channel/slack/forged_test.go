@@ -8,8 +8,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/adversarialtext"
 	"github.com/fermata-go/fermata/internal/desk"
-	"github.com/fermata-go/fermata/internal/forged"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/slackfake"
 )
@@ -21,7 +21,7 @@ func TestSend_ForgedPayloads(t *testing.T) {
 	w := openWorkspace(t, slackfake.Config{}, nil)
 	w.send(t, channel.Message{Delivery: "d", Attempt: 1, To: w.ops, Card: plain})
 	want := strings.Join(labels(t, w.only(t, w.ops).Blocks), ",")
-	for _, p := range forged.All() {
+	for _, p := range adversarialtext.All() {
 		t.Run(p.Name, func(t *testing.T) {
 			w := openWorkspace(t, slackfake.Config{}, nil)
 			c := forgedCard(t, p.Value, p.Text)

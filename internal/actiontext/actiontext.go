@@ -1,10 +1,10 @@
-// Package phrase words an action for people, from the name of its tool, the titles in the schema of
-// its arguments, and the arguments: "Refund 120.00 EUR on order 17 (prod)". All channels use it, so
-// that an action reads the same everywhere.
+// Package actiontext words an action for people, from the name of its tool, the titles in the
+// schema of its arguments, and the arguments: "Refund 120.00 EUR on order 17 (prod)". All channels
+// use it, so that an action reads the same everywhere.
 //
 // The words of the phrase come from the name of the tool and from a table of texts. Values of
 // arguments are returned as separate parts, so that a channel can escape and mark them.
-package phrase
+package actiontext
 
 import (
 	"encoding/json"

@@ -1,11 +1,11 @@
-package phrase_test
+package actiontext_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/internal/phrase"
+	"github.com/fermata-go/fermata/internal/actiontext"
 )
 
 func TestOf_WordsActions(t *testing.T) {
@@ -26,17 +26,17 @@ func TestOf_WordsActions(t *testing.T) {
 		{"dele\u202ete", `{}`, "Run dele\u202ete"},
 		{"transfer", `{"amount":"1e400","currency":"EUR"}`, "Transfer amount 1e400, currency EUR"},
 	} {
-		if got := phrase.Text(phrase.Of(phrase.Action{Name: c.name, Args: json.RawMessage(c.args)}, phrase.English)); got != c.want {
+		if got := actiontext.Text(actiontext.Of(actiontext.Action{Name: c.name, Args: json.RawMessage(c.args)}, actiontext.English)); got != c.want {
 			t.Errorf("%s %s:\n got %s\nwant %s", c.name, c.args, got, c.want)
 		}
 	}
 }
 
 func TestOf_UsesTitlesAndHidesMaskedValues(t *testing.T) {
-	got := phrase.Text(phrase.Of(phrase.Action{
+	got := actiontext.Text(actiontext.Of(actiontext.Action{
 		Name: "create-account", Args: json.RawMessage(`{"iban":"DE1","secret":"x","bic":"Y"}`), Masked: []string{"/secret"},
 		Schema: json.RawMessage(`{"properties":{"iban":{"title":"IBAN"},"bic":{"title":"BIC"}}}`),
-	}, phrase.English))
+	}, actiontext.English))
 	if got != "Create account, IBAN DE1, BIC Y" {
 		t.Error(got)
 	}
@@ -44,7 +44,7 @@ func TestOf_UsesTitlesAndHidesMaskedValues(t *testing.T) {
 
 // A channel escapes and marks values, so each value is a part of its own.
 func TestOf_ValuesAreSeparateParts(t *testing.T) {
-	parts := phrase.Of(phrase.Action{Name: "drop-table", Args: json.RawMessage(`{"name":"<b>users"}`)}, phrase.English)
+	parts := actiontext.Of(actiontext.Action{Name: "drop-table", Args: json.RawMessage(`{"name":"<b>users"}`)}, actiontext.English)
 	for _, p := range parts {
 		if strings.Contains(p.Text, "<b>") != p.Value {
 			t.Errorf("%+v", p)
@@ -53,8 +53,8 @@ func TestOf_ValuesAreSeparateParts(t *testing.T) {
 }
 
 func TestOf_WordsAreTranslated(t *testing.T) {
-	parts := phrase.Of(phrase.Action{Name: "refund", Args: json.RawMessage(`{"order":1,"amount":2,"currency":"EUR","to":"x"}`)}, func(w string) string { return "[" + w + "]" })
-	if got := phrase.Text(parts); got != "Refund 2 EUR [on] order 1 [to] x" {
+	parts := actiontext.Of(actiontext.Action{Name: "refund", Args: json.RawMessage(`{"order":1,"amount":2,"currency":"EUR","to":"x"}`)}, func(w string) string { return "[" + w + "]" })
+	if got := actiontext.Text(parts); got != "Refund 2 EUR [on] order 1 [to] x" {
 		t.Error(got)
 	}
 }

@@ -1,4 +1,4 @@
-package phrase
+package actiontext
 
 import (
 	"bytes"

@@ -1,8 +1,8 @@
-// Package forged has texts and JSON values with which an agent, or a person who controls its input,
-// could deceive an approver: hidden and imitating characters, terminal sequences, markup that looks
-// like a control or a fact, and values that are too large. Each channel tests its rendering with
-// all of them.
-package forged
+// Package adversarialtext has texts and JSON values with which an agent, or a person who controls
+// its input, could deceive an approver: hidden and imitating characters, terminal sequences, markup
+// that looks like a control or a fact, and values that are too large. Each channel tests its
+// rendering with all of them.
+package adversarialtext
 
 import (
 	"encoding/json"

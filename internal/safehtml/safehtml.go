@@ -1,7 +1,7 @@
-// Package untrusted renders text of agents, models and other people as HTML. It shows characters
+// Package safehtml renders text of agents, models and other people as HTML. It shows characters
 // that have no visible form, that change the direction of text, or that imitate other characters
 // as codes, so that a reader sees what a program would get.
-package untrusted
+package safehtml
 
 import (
 	"fmt"

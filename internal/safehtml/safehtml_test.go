@@ -1,4 +1,4 @@
-package untrusted
+package safehtml
 
 import (
 	"strings"

@@ -3,6 +3,6 @@
 // targets.
 //
 // The simulators differ in what drives them, and therefore in what they know: processes that are
-// killed (chaos), one process or a schedule of processes with a crash at each call (crashpoint), and
-// people and timers over months (calendarsim).
+// killed (chaos), one process or a schedule of processes with a crash at each call (crashpoint),
+// and people and timers over months (calendarsim).
 package simtest

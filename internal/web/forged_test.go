@@ -14,7 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/internal/forged"
+	"github.com/fermata-go/fermata/internal/adversarialtext"
 	"github.com/fermata-go/fermata/internal/sanitize"
 	"github.com/fermata-go/fermata/internal/web"
 )
@@ -124,7 +124,7 @@ func (f *forgedSite) show(t *testing.T, argument json.RawMessage, says string) *
 // Each payload is marked or harmless in the page, whether it is an argument or text of the agent.
 // Text of the agent is never part of a fact.
 func TestRequest_ForgedPayloads(t *testing.T) {
-	all := forged.All()
+	all := adversarialtext.All()
 	if len(all) < 200 {
 		t.Fatalf("%d payloads", len(all))
 	}

@@ -80,7 +80,7 @@ func (o *executionOwner) tryBegin(ctx context.Context, effect store.NewEffect) (
 	name, first := effectKey{effect.Interrupt, effect.Attempt}, time.Now()
 	for pause := background.MinBackoff; ; pause = min(2*pause, background.MaxBackoff) {
 		sent := time.Now()
-		line, begun, err = o.executor.store.BeginEffect(ctx, o.lease, effect)
+		line, begun, err = o.worker.store.BeginEffect(ctx, o.lease, effect)
 		begun = begun || err == nil && o.isOwnUnconfirmed(name, effect, line)
 		if err == nil && begun {
 			err = o.checkLease(ctx, sent)
@@ -88,7 +88,7 @@ func (o *executionOwner) tryBegin(ctx context.Context, effect store.NewEffect) (
 		if err == nil || isEffectRefusal(err) {
 			break
 		}
-		if o.tracker.markUnconfirmed(name); time.Since(first) > background.CommitTimeout || !o.executor.background.WaitForStore(ctx, pause) {
+		if o.tracker.markUnconfirmed(name); time.Since(first) > background.CommitTimeout || !o.worker.background.WaitForStore(ctx, pause) {
 			break
 		}
 	}
@@ -121,8 +121,8 @@ func isEffectRefusal(err error) bool {
 // checkLease makes sure that no other process has taken the run over while the reply was on its
 // way: it may have asked a person, who answered that nothing happened.
 func (o *executionOwner) checkLease(ctx context.Context, sent time.Time) error {
-	if storeclock.Elapsed(sent, time.Now()) < o.executor.config.Lease/3*2 {
+	if storeclock.Elapsed(sent, time.Now()) < o.worker.config.Lease/3*2 {
 		return nil
 	}
-	return o.executor.store.Renew(ctx, o.lease, o.executor.config.Lease) //mutate:effect-renews-lease
+	return o.worker.store.Renew(ctx, o.lease, o.worker.config.Lease) //mutate:effect-renews-lease
 }

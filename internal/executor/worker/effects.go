@@ -18,18 +18,18 @@ import (
 // executionOwner is what a provider may write while it executes a run: provider.Owner and the
 // effect ledger. All writes carry the fence of the lease, except for the end of an effect.
 type executionOwner struct {
-	executor *Worker
-	lease    store.Lease
-	tx       *txn.Tx // of the execution, for what the audit log says of effects
-	state    *checkpointBuffer
-	tracker  beginTracker
+	worker  *Worker
+	lease   store.Lease
+	tx      *txn.Tx // of the execution, for what the audit log says of effects
+	state   *checkpointBuffer
+	tracker beginTracker
 }
 
 func (o *executionOwner) SetRef(ctx context.Context, ref string) error {
 	if err := o.state.flush(ctx); err != nil {
 		return err
 	}
-	return o.executor.store.SetProviderRef(ctx, o.lease, []byte(ref))
+	return o.worker.store.SetProviderRef(ctx, o.lease, []byte(ref))
 }
 
 func (o *executionOwner) Ledger() fermata.Ledger { return o }
@@ -60,7 +60,7 @@ func (o *executionOwner) Begin(ctx context.Context, intent fermata.Intent) (ferm
 	}
 	known := fermata.LedgerEntry{State: fermata.EffectBegun, Error: line.Error}
 	line.Account, line.Interrupt = o.lease.Account, effect.Interrupt
-	known.Receipt, err = o.executor.store.EffectReceipt(line)
+	known.Receipt, err = o.worker.store.EffectReceipt(line)
 	switch line.State {
 	case store.EffectSucceeded:
 		known.State = fermata.EffectSucceeded
@@ -77,11 +77,11 @@ func (o *executionOwner) checkConditions(ctx context.Context, intent fermata.Int
 	if intent.Conditional == nil {
 		return nil
 	}
-	err := o.executor.governor.CheckConditions(ctx, o.tx.Run, o.tx.Meta, intent.Action, *intent.Conditional)
+	err := o.worker.governor.CheckConditions(ctx, o.tx.Run, o.tx.Meta, intent.Action, *intent.Conditional)
 	if _, void := errors.AsType[*fermata.VoidApprovalError](err); !void {
 		return err
 	}
-	known, failed := o.executor.store.History(ctx, o.lease.Account, o.lease.Run)
+	known, failed := o.worker.store.History(ctx, o.lease.Account, o.lease.Run)
 	if failed != nil {
 		return failed
 	}
@@ -107,7 +107,7 @@ func (o *executionOwner) beginWithAudit(ctx context.Context, effect store.NewEff
 // approvingInterrupt finds the decision that approves an effect whose interrupt was published more
 // than once: its visible id differs from the provider's then.
 func (o *executionOwner) approvingInterrupt(ctx context.Context, intent fermata.Intent) (string, error) {
-	asked, err := o.executor.store.Interrupts(ctx, o.lease.Account, o.lease.Run)
+	asked, err := o.worker.store.Interrupts(ctx, o.lease.Account, o.lease.Run)
 	if err != nil { // it is not known whether it is approved, and a run must not fail for that
 		return "", err //mutate:approval-lookup-error
 	}
@@ -142,7 +142,7 @@ func (o *executionOwner) End(ctx context.Context, intent fermata.Intent, line fe
 	for pause := background.MinBackoff; ; pause = min(2*pause, background.MaxBackoff) {
 		err := o.tryEnd(ctx, intent, line)
 		//mutate:effect-result-retried
-		if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrNotApproved) || !o.executor.background.WaitForStore(ctx, pause) {
+		if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrNotApproved) || !o.worker.background.WaitForStore(ctx, pause) {
 			return err
 		}
 	}
@@ -173,7 +173,7 @@ func (o *executionOwner) endWithAudit(ctx context.Context, end store.EffectEnd, 
 		return err
 	}
 	end.Receipt = receipt
-	return o.executor.store.EndEffect(ctx, end)
+	return o.worker.store.EndEffect(ctx, end)
 }
 
 // auditWrites returns the audit line of an effect.

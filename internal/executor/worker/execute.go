@@ -194,7 +194,7 @@ func (w *Worker) callProvider(ctx context.Context, work *store.ClaimedRun, known
 	if err != nil {
 		return result, err
 	}
-	x := provider.Execution{Owner: &executionOwner{executor: w, lease: work.Lease, tx: txn.New(run, *known.Meta, time.Time{}), state: state}, Policy: w.governor.ExecutionPolicy(run, *known.Meta, state.flush), Attempt: run.Attempts, EndUser: known.Meta.EndUser, Report: w.progress.Reporter(run)}
+	x := provider.Execution{Owner: &executionOwner{worker: w, lease: work.Lease, tx: txn.New(run, *known.Meta, time.Time{}), state: state}, Policy: w.governor.ExecutionPolicy(run, *known.Meta, state.flush), Attempt: run.Attempts, EndUser: known.Meta.EndUser, Report: w.progress.Reporter(run)}
 	if x.Run, err = w.providers.RunView(run, state); err != nil {
 		return result, err
 	}

@@ -10,7 +10,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/fermata-go/fermata/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/safehtml"
 )
 
 // parseTemplates parses templates/*.html, each with the shell and all parts.
@@ -47,8 +47,8 @@ func (s *Shell) Funcs() template.FuncMap {
 		"icon":   icon,
 		"idem":   idempotencyField,
 		// untrusted text; see the package documentation
-		"mark":       untrusted.Block,
-		"markLine":   untrusted.Line,
+		"mark":       safehtml.Block,
+		"markLine":   safehtml.Line,
 		"isSystem":   isSystem,
 		"value":      s.jsonValue,
 		"initials":   initials,
@@ -133,7 +133,7 @@ func short(digest string) string {
 
 // jsonValue renders a JSON value verbatim.
 func (s *Shell) jsonValue(data json.RawMessage) template.HTML {
-	return untrusted.JSON(data, untrusted.Labels{
+	return safehtml.JSON(data, safehtml.Labels{
 		Fold: func(size string) string { return s.Texts.Text("value.fold", size) }, Empty: s.Texts.Text("value.empty"),
 		Characters: func(n int) string { return s.Texts.Count("value.characters", n) }, Items: func(n int) string { return s.Texts.Count("value.items", n) },
 	})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
-	"github.com/fermata-go/fermata/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/safehtml"
 	"github.com/fermata-go/fermata/internal/web/fields"
 	"github.com/fermata-go/fermata/internal/web/page"
 )
@@ -274,7 +274,7 @@ func (i batchItem) Value() string {
 func (m *Model) rowRendering() api.Rendering {
 	text := m.From + "\n" + m.tool()
 	for _, a := range m.Args {
-		text += "\n" + untrusted.Plain(a.Name) + "\n" + string(a.Value)
+		text += "\n" + safehtml.Plain(a.Name) + "\n" + string(a.Value)
 	}
 	return api.Rendering{Hash: api.RenderingHash(text), Channel: "web", Template: "web-batch@1"}
 }

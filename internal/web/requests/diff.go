@@ -3,7 +3,7 @@ package requests
 import (
 	"encoding/json"
 
-	"github.com/fermata-go/fermata/internal/untrusted"
+	"github.com/fermata-go/fermata/internal/safehtml"
 )
 
 // diffRow is one changed value.
@@ -15,8 +15,8 @@ type diffRow struct {
 
 // diffOf lists the changed values of two JSON values, down to members of objects.
 func diffOf(was, is json.RawMessage) []diffRow {
-	a, errA := untrusted.Parse(was)
-	b, errB := untrusted.Parse(is)
+	a, errA := safehtml.Parse(was)
+	b, errB := safehtml.Parse(is)
 	if errA != nil || errB != nil {
 		if string(was) == string(is) {
 			return nil
@@ -26,14 +26,14 @@ func diffOf(was, is json.RawMessage) []diffRow {
 	return diffNodes("", a, b)
 }
 
-func diffNodes(at string, a, b untrusted.Node) (rows []diffRow) {
-	if a.Kind != untrusted.Object || b.Kind != untrusted.Object {
+func diffNodes(at string, a, b safehtml.Node) (rows []diffRow) {
+	if a.Kind != safehtml.Object || b.Kind != safehtml.Object {
 		if !sameNode(a, b) {
 			rows = append(rows, diffRow{at, a.Raw, b.Raw})
 		}
 		return rows
 	}
-	before := make(map[string]untrusted.Node)
+	before := make(map[string]safehtml.Node)
 	for _, m := range a.Members {
 		before[m.Name] = m.Value
 	}
@@ -55,7 +55,7 @@ func diffNodes(at string, a, b untrusted.Node) (rows []diffRow) {
 }
 
 // sameNode compares values; numbers by their digits.
-func sameNode(a, b untrusted.Node) bool {
+func sameNode(a, b safehtml.Node) bool {
 	if a.Kind != b.Kind || a.Text != b.Text || len(a.Items) != len(b.Items) || len(a.Members) != len(b.Members) {
 		return false
 	}

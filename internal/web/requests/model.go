@@ -8,8 +8,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/safehtml"
 	"github.com/fermata-go/fermata/internal/schemaform"
-	"github.com/fermata-go/fermata/internal/untrusted"
 )
 
 // StatePending is the state of an open request.
@@ -178,22 +178,22 @@ func (m *Model) readApproval() {
 
 // argsOf lists arguments; was are the requested ones if they were edited.
 func argsOf(args, was json.RawMessage, masked []string) []Arg {
-	n, err := untrusted.Parse(args)
+	n, err := safehtml.Parse(args)
 	if err != nil {
 		return nil
 	}
-	if n.Kind != untrusted.Object {
+	if n.Kind != safehtml.Object {
 		return []Arg{{Value: args, Flags: n.Flags()}}
 	}
 	before := make(map[string]json.RawMessage)
-	old, err := untrusted.Parse(was)
+	old, err := safehtml.Parse(was)
 	edited := was != nil && err == nil
 	for _, m := range old.Members {
 		before[m.Name] = m.Value.Raw
 	}
 	var list []Arg
 	for _, m := range n.Members {
-		a := Arg{Name: m.Name, Pointer: "/" + escapePointer(m.Name), Value: m.Value.Raw, Flags: untrusted.Flags(m.Name) + m.Value.Flags()}
+		a := Arg{Name: m.Name, Pointer: "/" + escapePointer(m.Name), Value: m.Value.Raw, Flags: safehtml.Flags(m.Name) + m.Value.Flags()}
 		if edited && string(before[m.Name]) != string(m.Value.Raw) {
 			if a.Was = before[m.Name]; a.Was == nil {
 				a.Was = json.RawMessage("null")
@@ -229,7 +229,7 @@ func (m *Model) shape() string {
 func (m *Model) Rendering() api.Rendering {
 	text := plainText(string(m.Sentence) + "\n" + string(m.Body))
 	for _, e := range m.Evidence {
-		text += "\n" + untrusted.Plain(e.Title) + "\n" + string(e.Value) + e.Text
+		text += "\n" + safehtml.Plain(e.Title) + "\n" + string(e.Value) + e.Text
 	}
 	return api.Rendering{Hash: api.RenderingHash(text), Channel: "web", Template: "web-" + m.view.Kind + "@2", Clipped: strings.Contains(string(m.Body), "<details")}
 }

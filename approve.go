@@ -78,6 +78,15 @@ type ApprovalRequest struct {
 	Evidence []Evidence `json:"evidence,omitempty"`
 }
 
+// String returns the request as one line of text.
+func (r ApprovalRequest) String() string {
+	text := "approve " + r.Action + " " + string(r.Args)
+	if r.Summary != "" {
+		text += ": " + r.Summary
+	}
+	return text
+}
+
 // Approved is the proof that an action may be performed, with the approved arguments. [Effect]
 // accepts only values returned by [Approve]. A value is valid for one effect in the node activation
 // that requested it. It cannot be stored.

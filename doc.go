@@ -31,6 +31,24 @@
 //   - [Interrupt], [StatefulInterrupt], [CompositeInterrupt], [GetInterruptState],
 //     [GetResumeContext]: the lower level, for building other calls.
 //
+// # Which call?
+//
+//	a person answers a question                             Kind.Ask
+//	a person approves exactly these arguments               Approve, then Effect for the action itself
+//	work without harm if repeated, such as a model call     Do
+//	a tool call of an agent: approve or reject              tool.Approve
+//	                         approve, reject or edit        tool.Review
+//	                         ask only if a policy says so   tool.Guard
+//	a person answers instead of the tool                    tool.Respond
+//	a person adds arguments that the model did not give     tool.FollowUp
+//	a gate between nodes, with a record of decisions        gate.Approval
+//	the state before or after a node, edited or confirmed   graph.Graph.HoldBefore, HoldAfter
+//
+// Do only saves a result: nobody is asked, and a crash in the middle repeats the work. Effect never
+// repeats the work blindly, and takes only what Approve returned. The tool wrappers do both for a
+// tool. Without a policy, Approve and tool.Guard ask; arguments can be edited after Approve unless
+// Action.Fixed is set, and after tool.Review, but not after tool.Approve and tool.Guard.
+//
 // Package graph contains graphs, package gate approval gates, and package store the storage
 // backends.
 package fermata

@@ -117,6 +117,15 @@ type InDoubtRequest struct {
 	ReceiptSchema json.RawMessage `json:"receiptSchema,omitempty"`
 }
 
+// String returns the request as one line of text.
+func (r InDoubtRequest) String() string {
+	text := "did " + r.Action + " " + string(r.Args) + " happen? It began at " + r.Started.Format(time.RFC3339) + " with the key " + r.Key
+	if r.Error != "" {
+		text += ": " + r.Error
+	}
+	return text
+}
+
 // EffectResolution is a person's answer about an effect in doubt.
 type EffectResolution struct {
 	// Happened true: the effect is done, and Receipt (if any) is the target's receipt. False: it is

@@ -339,9 +339,24 @@ func (k *Kind[Q, A]) Check(question json.RawMessage, answer any) (json.RawMessag
 		err = k.validate(question, typed)
 	}
 	if err != nil {
-		return nil, &AnswerError{Kind: k.name, Err: err}
+		return nil, &AnswerError{Kind: k.name, Err: explainBool(answer, typed, err)}
 	}
 	return data, nil
+}
+
+// explainBool adds the right functions to the error for a bool that was given as a decision.
+func explainBool(answer, typed any, err error) error {
+	if _, decision := typed.(Decision); !decision {
+		return err
+	}
+	given, ok := answer.(bool)
+	if data, raw := answer.(json.RawMessage); raw {
+		ok = json.Unmarshal(data, &given) == nil
+	}
+	if ok {
+		return fmt.Errorf("%w; answer with fermata.Yes(by) or fermata.No(by, reason)", err)
+	}
+	return err
 }
 
 func (k *Kind[Q, A]) decode(answer any) (json.RawMessage, A, error) {

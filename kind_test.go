@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata"
 )
@@ -262,5 +264,25 @@ func TestKind_QuestionThatJSONWouldChangeIsRejected(t *testing.T) {
 		if wrong, ok := errors.AsType[*fermata.EncodeError](err); !ok || !strings.Contains(wrong.Error(), "UTF-8") {
 			t.Errorf("%q: %v", question, err)
 		}
+	}
+}
+
+func TestApproval_BoolSaysWhichAnswerIsMeant(t *testing.T) {
+	for _, answer := range []any{true, json.RawMessage(`false`)} {
+		_, err := fermata.Approval.Check(json.RawMessage(`{"action":"refund","args":{},"digest":"d"}`), answer)
+		if err == nil || !strings.Contains(err.Error(), "answer with fermata.Yes(by) or fermata.No(by, reason)") {
+			t.Errorf("%v: %v", answer, err)
+		}
+	}
+}
+
+func TestRequests_ArePrintedAsText(t *testing.T) {
+	args := json.RawMessage(`{"cents":5}`)
+	if text := fmt.Sprint(fermata.ApprovalRequest{Action: "refund", Args: args, Summary: "5 cents"}); text != `approve refund {"cents":5}: 5 cents` {
+		t.Error(text)
+	}
+	text := fmt.Sprint(fermata.InDoubtRequest{Action: "refund", Args: args, Key: "k-1", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
+	if text != `did refund {"cents":5} happen? It began at 2026-01-02T03:04:05Z with the key k-1` {
+		t.Error(text)
 	}
 }

@@ -17,7 +17,7 @@ var (
 
 	// ErrRunExists is returned if a run with this id already exists. Nothing was run. Resume it, or
 	// choose another id.
-	ErrRunExists = errors.New("graph: run already exists")
+	ErrRunExists = errors.New("graph: run already exists: continue it with Resume, or choose another id")
 
 	// ErrUnknownRun is returned if the store has no run with this id.
 	ErrUnknownRun = errors.New("graph: unknown run")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // oneNode is a graph with one function.
@@ -459,6 +460,25 @@ func TestInterruptError_SaysThatAnAnswerWasNotUsed(t *testing.T) {
 	id := h.waits(err)[0].ID
 	_, err = h.resume(graph.Answer(id, 7))
 	if h.waits(err)[0].ID != id || !strings.Contains(err.Error(), "rejected: fermata: answer to "+id) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRun_FormattedInterruptSaysToWrapIt(t *testing.T) {
+	kind := fermata.NewKind[string, bool]("formatted-question")
+	g := graph.New[string]("formatted")
+	g.Node("ask", func(ctx context.Context, s string) (string, error) {
+		_, err := kind.Ask(ctx, "Go?")
+		return s, fmt.Errorf("asking: %v", err)
+	})
+	g.Edge(graph.Start, "ask")
+	g.Edge("ask", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = flow.Run(t.Context(), "", graph.WithStore(memory.New()))
+	if _, waits := fermata.ExtractInterruptInfo(err); waits || !strings.Contains(fmt.Sprint(err), "wrap the error of the call with %w") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -58,6 +58,9 @@ func (inst *instance) runNode(ctx context.Context, t *task, siblings bool) (fail
 		signals = activation.Flatten(signals)
 	}
 	used := v.End()
+	if err != nil && used {
+		err = v.ExplainUnwrapped(err)
+	}
 	if err == nil && used {
 		err = v.Swallowed(signals)
 	}

@@ -494,6 +494,19 @@ func (v *Activation) Swallowed(returned []*Signal) error {
 	return nil
 }
 
+// ExplainUnwrapped adds what to do to the error of a node that formatted the error of an interrupt
+// instead of wrapping it. Any other error is returned unchanged.
+func (v *Activation) ExplainUnwrapped(err error) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, r := range v.state.raised {
+		if strings.Contains(err.Error(), (&Signal{Record: r}).Error()) {
+			return fmt.Errorf("%w (the run did not wait: wrap the error of the call with %%w, not with %%v)", err)
+		}
+	}
+	return err
+}
+
 func swallowed(r *Record) error {
 	return fmt.Errorf("%w: %s asked; the error of the call must be returned", ErrSwallowed, r.Address)
 }

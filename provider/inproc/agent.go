@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/fermata-go/fermata"
@@ -48,6 +47,9 @@ type agentInput struct {
 	Query    string          `json:"query,omitempty" jsonschema:"what the user says"`
 	Messages []agent.Message `json:"messages,omitempty" jsonschema:"a conversation to go on with, before the query"`
 }
+
+// agentExample is an input of an agent.
+const agentExample = `{"query": "…"}`
 
 func (g *agentGraph) describe() (provider.Graph, error) {
 	if g.config.Agent == nil {
@@ -115,13 +117,13 @@ func (g *agentGraph) start(ctx context.Context, runner *agent.Runner, e provider
 func decodeMessages(text json.RawMessage) ([]agent.Message, error) {
 	var input agentInput
 	if err := strictjson.Decode(text, &input); err != nil {
-		return nil, fmt.Errorf("%w: %w", errInput, err)
+		return nil, &inputError{agentExample, err}
 	}
 	if input.Query != "" {
 		input.Messages = append(input.Messages, agent.User(input.Query))
 	}
 	if len(input.Messages) == 0 {
-		return nil, fmt.Errorf("%w: the conversation has no message", errInput)
+		return nil, &inputError{agentExample, errors.New("the conversation has no message")}
 	}
 	return input.Messages, nil
 }

@@ -125,9 +125,11 @@ func TestExecutor_InvalidConversationFailsTheRun(t *testing.T) {
 // The error says what is wrong with an input, but contains nothing of the input.
 func TestExecutor_InvalidInputErrorNamesTheField(t *testing.T) {
 	for input, want := range map[string]string{
-		`{"query":"CANARY","CANARY":1}`: "it has an unknown field",
+		`{"query":"CANARY","CANARY":1}`: `it has an unknown field; expected is {"query": "…"}`,
 		`{"query":4711}`:                "query must be of type string",
-		`{"Query":"CANARY"}`:            "it has an unknown field",
+		`"CANARY"`:                      `the input does not match the graph; expected is {"query": "…"}`,
+		`{}`:                            `the input does not match the graph; expected is {"query": "…"}`,
+		`{"Query":"CANARY"}`:            `it has an unknown field; expected is {"query": "…"}`,
 	} {
 		outcome := start(t, new(office).executor(t, newStore(t)), input)
 		failed, ok := outcome.(fermata.Failed)

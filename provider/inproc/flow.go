@@ -66,7 +66,11 @@ func (g *flowGraph[S]) decodeInput(input json.RawMessage) (state S, err error) {
 		err = cmp.Or(g.input.Validate(input), err) // the error names the field
 	}
 	if err != nil {
-		return state, fmt.Errorf("%w: %w", errInput, err)
+		invalid := &inputError{err: err}
+		if g.input != nil {
+			invalid.expected = fieldsOf(g.input.Text)
+		}
+		return state, invalid
 	}
 	return state, nil
 }

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -350,7 +351,7 @@ func failureMessage(err error) string {
 	}
 	for _, known := range []error{errExpired, errInput} {
 		if errors.Is(err, known) {
-			return strings.TrimPrefix(known.Error(), "inproc: ") + inputProblem(err)
+			return strings.TrimPrefix(known.Error(), "inproc: ") + inputProblem(err) + expectedInput(err)
 		}
 	}
 	return "the run failed"
@@ -364,13 +365,45 @@ func failureDetail(err error) string {
 	return err.Error()
 }
 
+// inputError is an invalid input. expected describes a valid one.
+type inputError struct {
+	expected string
+	err      error
+}
+
+func (e *inputError) Error() string   { return fmt.Sprintf("%v: %v", errInput, e.err) }
+func (e *inputError) Unwrap() []error { return []error{errInput, e.err} }
+
+// expectedInput describes a valid input, unless the error names the invalid field.
+func expectedInput(err error) string {
+	invalid, ok := errors.AsType[*inputError](err)
+	if problem := inputProblem(err); !ok || invalid.expected == "" || problem != "" && problem != unknownField {
+		return ""
+	}
+	return "; expected is " + invalid.expected
+}
+
+// fieldsOf describes the objects of a schema.
+func fieldsOf(schema json.RawMessage) string {
+	var known struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(schema, &known) != nil || len(known.Properties) == 0 {
+		return ""
+	}
+	return "an object with the fields " + strings.Join(slices.Sorted(maps.Keys(known.Properties)), ", ")
+}
+
+// unknownField is the problem of an input with a field that the graph does not know.
+const unknownField = ": it has an unknown field"
+
 // inputProblem describes why an input is invalid, without any data of the input.
 func inputProblem(err error) string {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && bad.Field != "" {
 		return fmt.Sprintf(": %s must be of type %s", bad.Field, bad.Type)
 	}
 	if text := err.Error(); strings.Contains(text, "unknown field") || strings.Contains(text, "unknown member") {
-		return ": it has an unknown field"
+		return unknownField
 	}
 	if places := invalidInput.FindStringSubmatch(err.Error()); places != nil {
 		return fmt.Sprintf(": it does not match %s of the input schema", places[1])

@@ -7,7 +7,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -15,13 +14,12 @@ import (
 	"regexp"
 	"slices"
 	"syscall"
-	"time"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/cli/clientcmd"
 	"github.com/fermata-go/fermata/internal/cli/operatorcmd"
@@ -209,27 +207,8 @@ type requestCommands struct {
 	Routes rulescmd.RoutesCommands `cmd:"" group:"rules" help:"Check and simulate notification routes."`
 }
 
-// DialogConfig configures the assistant that end users talk to.
-type DialogConfig struct {
-	// Graph is the graph or agent that a message of a user starts, such as "inproc:assistant". It
-	// is required; add it with [Graphs] or [Provider].
-	Graph string
-	// Input returns the input of a run. The default is the input of an agent.
-	Input func(dialog.Start) (json.RawMessage, error)
-	// Machine has the wording and the rules of the conversation. With Machine.HandOver, people
-	// answer in the inbox what a user does not answer clearly.
-	Machine dialog.Machine
-	// Model judges replies that exact rules do not understand; nil for none.
-	Model dialog.Model
-	// Retention is how long a conversation is kept after the last message of its user; 0 means
-	// until its account is erased.
-	Retention time.Duration
-	// Language is that of conversations that name none; "" is English.
-	Language dialog.Language
-}
-
 // Dialog has the server hold conversations with end users: with the API at /api/v1/conversations,
-// and with the page /chat.
-func Dialog(config DialogConfig) Option {
-	return func(p *serve.Program) { p.Dialog = (*serve.DialogConfig)(&config) }
+// and with the page /chat. Add its graph with [Graphs] or [Provider].
+func Dialog(config executor.DialogConfig) Option {
+	return func(p *serve.Program) { p.Dialog = &config }
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // The server's rulings are compared with those of another file.

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/cli/operatorcmd"
@@ -92,7 +93,7 @@ func TestServe_ConversationOnTwoReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		p := &serve.Program{Program: new(cli.Program), Graphs: []inproc.Graph{soon}, Dialog: &serve.DialogConfig{Graph: "inproc:soon", Input: func(dialog.Start) (json.RawMessage, error) { return json.RawMessage(`""`), nil }}}
+		p := &serve.Program{Program: new(cli.Program), Graphs: []inproc.Graph{soon}, Dialog: &executor.DialogConfig{Graph: "inproc:soon", Input: func(dialog.Start) (json.RawMessage, error) { return json.RawMessage(`""`), nil }}}
 		r, _ := startProgram(t, settingsOf(t, "FERMATA_STORE_URL="+url, "FERMATA_KEY_FILE="+key), p)
 		token, kept, err := authn.NewKey("acme", "ada", authn.RoleUser, time.Time{})
 		if err == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/fermata-go/fermata/internal/embedded"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/executor/docs"
+	"github.com/fermata-go/fermata/internal/policy"
 	storeport "github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // Executor starts runs, records decisions and continues runs. It is safe for concurrent use.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/channel/internal/post"
 	"github.com/fermata-go/fermata/internal/outbound"
+	"github.com/fermata-go/fermata/internal/post"
 )
 
 // alertLifetime is how long an alert fires unless it is resolved before. A request is open for a

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/channel/internal/post"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/outbound"
+	"github.com/fermata-go/fermata/internal/post"
 	"github.com/fermata-go/fermata/internal/timespan"
 )
 

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/channel/internal/post"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/outbound"
+	"github.com/fermata-go/fermata/internal/post"
 )
 
 // The limits of a message: Teams rejects messages above 28 KB.

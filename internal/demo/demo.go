@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/examples/assistant/office"
+	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/cli/operatorcmd"
 	"github.com/fermata-go/fermata/internal/config"
 	"github.com/fermata-go/fermata/internal/lockfile"
@@ -250,6 +251,6 @@ func addDialog(p *serve.Program, dir string) error {
 		return err
 	}
 	p.Graphs = append(p.Graphs, inproc.Agent(agent.RunnerConfig{Agent: assistant}))
-	p.Dialog = &serve.DialogConfig{Graph: "inproc:assistant", Machine: dialog.Machine{HandOver: true}}
+	p.Dialog = &executor.DialogConfig{Graph: "inproc:assistant", Machine: dialog.Machine{HandOver: true}}
 	return nil
 }

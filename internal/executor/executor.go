@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/admin"
 	"github.com/fermata-go/fermata/internal/executor/await"
@@ -34,9 +33,10 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/webhooks"
 	"github.com/fermata-go/fermata/internal/executor/worker"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/webhook"
 	"github.com/fermata-go/fermata/provider"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/govern"
 	"github.com/fermata-go/fermata/internal/executor/requests"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // Grant is a remembered approval and its usage.

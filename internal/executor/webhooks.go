@@ -3,9 +3,9 @@ package executor
 import (
 	"context"
 
-	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/webhooks"
+	"github.com/fermata-go/fermata/internal/webhook"
 )
 
 // Webhooks are the subscriptions of accounts to events. Each change has an audit record. Events are

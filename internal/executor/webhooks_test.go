@@ -10,11 +10,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/webhook"
 )
 
 // Two replicas send each event once and in order, although the receiver fails at first. A replica

@@ -2,24 +2,14 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
-
-// DialogConfig is the configuration of conversations; see the type in package app.
-type DialogConfig struct {
-	Graph     string
-	Input     func(dialog.Start) (json.RawMessage, error)
-	Machine   dialog.Machine
-	Model     dialog.Model
-	Retention time.Duration
-	Language  dialog.Language
-}
 
 // graphsWithDialog returns the graphs of the program, and those that conversations need.
 func (p *Program) graphsWithDialog() ([]inproc.Graph, error) {
@@ -34,7 +24,7 @@ func (p *Program) graphsWithDialog() ([]inproc.Graph, error) {
 }
 
 // openDialog returns the handler of conversations; nil if the program has none.
-func (r *Server) openDialog(config *DialogConfig, sealer encrypted.Sealer) (*dialog.Handler, error) {
+func (r *Server) openDialog(config *executor.DialogConfig, sealer encrypted.Sealer) (*dialog.Handler, error) {
 	if config == nil {
 		return nil, nil
 	}

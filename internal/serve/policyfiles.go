@@ -17,9 +17,9 @@ import (
 	"github.com/fermata-go/fermata/internal/desk/routefile"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/oncall"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/yamldoc"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // reloadInterval is how often the policy, routes and groups files are checked for changes.

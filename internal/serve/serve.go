@@ -13,8 +13,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/dialog"
+	embed "github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/config"
@@ -24,6 +24,7 @@ import (
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/web"
+	"github.com/fermata-go/fermata/internal/webhook"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
@@ -35,8 +36,8 @@ type Program struct {
 	Graphs    []inproc.Graph
 	Providers []provider.Provider
 	Channels  []channel.Channel
-	Dialog    *DialogConfig // nil: no conversations
-	Tour      bool          // the pages suggest what to try
+	Dialog    *embed.DialogConfig // nil: no conversations
+	Tour      bool                // the pages suggest what to try
 }
 
 // Command is the command that runs a server.

@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 // An external agent gets the conditions with the decision, and checks them itself.

@@ -17,9 +17,9 @@ import (
 	"github.com/fermata-go/fermata/internal/chain"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
-	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // The refusal says which strength is needed. The same call counts after a stronger sign-in.

@@ -13,11 +13,11 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
+	"github.com/fermata-go/fermata/internal/webhook"
 )
 
 // hook is a receiver of events. It verifies each message with the Standard Webhooks library.

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 // GateResult is how a gate ended.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/web/webtest"
-	"github.com/fermata-go/fermata/policy"
 )
 
 var (

@@ -8,10 +8,10 @@ import (
 
 	"github.com/fermata-go/fermata/internal/analytics"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/web"
 	"github.com/fermata-go/fermata/internal/web/webtest"
-	"github.com/fermata-go/fermata/policy"
 )
 
 const demoPolicy = `version: "7"

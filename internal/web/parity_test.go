@@ -13,9 +13,9 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/timespan"
 	"github.com/fermata-go/fermata/internal/web/webtest"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // deskRules let support do everything with a refund.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/web/webtest"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // A sign-in that is too weak loses nothing: the form keeps what was typed and offers a new sign-in.

@@ -34,17 +34,13 @@ var policyFile []byte
 // New returns the assistant. It sends mails to the file mails.jsonl of a directory, and writes
 // appointments to appointments.jsonl, transfers to transfers.jsonl and notes to notes.jsonl.
 func New(dir string, model agent.Model) (agent.Agent, error) {
-	set, err := policy.Load("policy.yaml", policyFile, policy.Options{})
+	rules, err := policy.Load("policy.yaml", policyFile, policy.Config{Requester: dialog.User})
 	if err != nil {
 		return nil, err
 	}
-	a := &assistant{mails: target.Open(dir, "mails"), appointments: target.Open(dir, "appointments"), transfers: target.Open(dir, "transfers"), notes: target.Open(dir, "notes")}
-	a.rules = fermata.PolicyFunc(func(ctx context.Context, action fermata.ActionRequest) (fermata.Ruling, error) {
-		input := policy.InputOf(action)
-		input.At, input.Requester = time.Now(), dialog.User(ctx)
-		decision, err := set.DecideContext(ctx, input)
-		return decision.Ruling(), err
-	})
+	a := &assistant{
+		rules: rules, mails: target.Open(dir, "mails"), appointments: target.Open(dir, "appointments"), transfers: target.Open(dir, "transfers"), notes: target.Open(dir, "notes"),
+	}
 	return agent.NewChat(agent.Chat{
 		Name:        "assistant",
 		Instruction: "You write mails and make appointments for the user. Call the tools with what the user said, and with nothing that you made up: the tools ask the user for the rest. Names of people stay as the user wrote them. Then say in one sentence what was done.",

@@ -15,11 +15,11 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/cases"
 	"github.com/fermata-go/fermata/internal/policy/replay"
 	"github.com/fermata-go/fermata/internal/serve"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/policy"
 )
 
 type PolicyCommands struct {

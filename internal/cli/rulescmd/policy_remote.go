@@ -10,9 +10,9 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/cli"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
 	"github.com/fermata-go/fermata/internal/tui"
-	"github.com/fermata-go/fermata/policy"
 )
 
 type policySimulate struct {

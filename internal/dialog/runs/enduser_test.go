@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // The question of an agent is for its end user: approvers do not see it and cannot answer it, also

@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/history"
 	"github.com/fermata-go/fermata/internal/executor/txn"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // CheckCondition returns why a condition of an approval is invalid or does not hold for an action,

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/errs"
 	"github.com/fermata-go/fermata/internal/executor/history"
 	"github.com/fermata-go/fermata/internal/executor/txn"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // CurrentPolicy returns the policy in force, or nil.

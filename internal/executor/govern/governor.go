@@ -7,8 +7,8 @@ import (
 
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/retry"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // Config says which policy is in force.

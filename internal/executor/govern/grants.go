@@ -13,9 +13,9 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/retry"
 	"github.com/fermata-go/fermata/internal/executor/txn"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/grant"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // Grant is a remembered approval, and how far it is used up.

@@ -17,10 +17,10 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/history"
 	"github.com/fermata-go/fermata/internal/executor/ids"
 	"github.com/fermata-go/fermata/internal/executor/txn"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 )
 

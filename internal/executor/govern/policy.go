@@ -15,9 +15,9 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/retry"
 	"github.com/fermata-go/fermata/internal/executor/txn"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // ExecutionPolicy returns the policy for the actions of an execution, or nil if there is none. Its

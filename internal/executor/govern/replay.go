@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/executor/docs"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // MaxReplay is how many rulings [Executor.Replay] looks at.

@@ -13,9 +13,9 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/errs"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // rulingIndex is what is not sealed of a ruling.

@@ -19,10 +19,10 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/retry"
 	"github.com/fermata-go/fermata/internal/executor/txn"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/grant"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // GrantRequest says how an approval is remembered. The policy may allow less, or nothing.

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/background"
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/retry"
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/webhook"
 )
 
 const (

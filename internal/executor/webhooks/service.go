@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/auditrec"
@@ -23,6 +22,7 @@ import (
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
+	"github.com/fermata-go/fermata/internal/webhook"
 )
 
 // MaxSubscriptions is how many subscriptions an account may have.

@@ -22,8 +22,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/requirement"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // Result is the result of a run.

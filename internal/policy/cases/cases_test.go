@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/cases"
-	"github.com/fermata-go/fermata/policy"
 )
 
 const rules = `

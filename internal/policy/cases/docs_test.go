@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/cases"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // fences returns the fenced blocks of a text as pairs of language and content.
@@ -113,7 +113,7 @@ rules:
 
 // docs/policy.md quotes the program of the runnable example.
 func TestDocs_QuoteExampleFile(t *testing.T) {
-	source, err := os.ReadFile("../../../policy/example_hook_test.go")
+	source, err := os.ReadFile("../../../policy/example_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}

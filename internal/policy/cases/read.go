@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/yamldoc"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // parse parses a case file as a whole or not at all.

@@ -14,8 +14,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // Op is a comparison of a leaf.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/grant"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // Ann approves a report and allows the number of rows to vary for eight hours.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/requirement"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // Scope is where a grant is valid. Every field must be equal.

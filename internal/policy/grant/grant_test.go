@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/grant"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/policy"
 )
 
 var monday = time.Date(2026, 11, 16, 10, 0, 0, 0, time.UTC)

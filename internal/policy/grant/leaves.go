@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // leaf is a value without children, in canonical encoding.

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 // RuleChange is a rule that was added, removed or changed between two sets. "default" is the

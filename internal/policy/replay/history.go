@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 // Stage is the stage of an action at which the rules were evaluated.

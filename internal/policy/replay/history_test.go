@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // ruling is a ruling by the old rules, at an hour.

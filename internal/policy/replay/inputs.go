@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // maxLine is the maximum length of one input.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
-	"github.com/fermata-go/fermata/policy"
 )
 
 func TestReadInputs_RoundTrips(t *testing.T) {

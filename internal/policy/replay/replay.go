@@ -17,8 +17,8 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/requirement"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // Summary counts decisions.

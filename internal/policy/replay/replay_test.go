@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
-	"github.com/fermata-go/fermata/policy"
 )
 
 const before = `

@@ -7,11 +7,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/channel/webhook"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
 	"github.com/fermata-go/fermata/internal/server/problems"
+	"github.com/fermata-go/fermata/internal/webhook"
 )
 
 const webhooksPath = api.Prefix + "/webhooks"

@@ -13,11 +13,11 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
 	"github.com/fermata-go/fermata/internal/server/problems"
-	"github.com/fermata-go/fermata/policy"
 )
 
 func (h *Handlers) registerPolicies(to huma.API) {

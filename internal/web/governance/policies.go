@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/policy/replay"
 	"github.com/fermata-go/fermata/internal/web/page"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // Routes lists the pages of policies, routes and grants.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/web/page"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // editPolicy is what the policy says about edited arguments before they are sent. The server

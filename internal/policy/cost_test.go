@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 // denyRules returns a file with a deny rule for each condition.

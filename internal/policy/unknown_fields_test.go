@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 func clearOptionalFields(in *policy.Input) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // conditions cover hits, misses and errors.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/requirement"
-	"github.com/fermata-go/fermata/policy"
 )
 
 func TestInputOfRequest_DescribesEveryKind(t *testing.T) {

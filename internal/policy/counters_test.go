@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 const spending = `

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 func TestCondition_HoldsOrSaysWhyNot(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/channel/internal/post"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/outbound"
+	"github.com/fermata-go/fermata/internal/post"
 )
 
 // Sender sends events. It is safe for concurrent use.

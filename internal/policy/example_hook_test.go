@@ -6,8 +6,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/store/memory"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // A rule file decides on every action of a run.
@@ -29,7 +29,6 @@ func ExampleHook() {
 	}
 	src := []byte("default: deny\nrules:\n- {id: small, when: 'req.account == \"acme\" && args.cents <= 2000', then: allow}\n")
 	ctx, out := context.Background(), ""
-	// docs:start
 	set, err := policy.Load("policy.yaml", src, policy.Options{})
 	if err != nil {
 		fmt.Println(err) // every error, with its line
@@ -47,7 +46,6 @@ func ExampleHook() {
 		},
 	}
 	out, err = flow.Run(ctx, "", graph.WithPolicy(hook), graph.WithStore(memory.New()), graph.WithRun("r-1"))
-	// docs:end
 	fmt.Println(out, err)
 	// Output:
 	// allow [small]

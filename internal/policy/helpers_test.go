@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 // monday is a working day, at 10:00 in London and 11:00 in Zurich.

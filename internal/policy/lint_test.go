@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 const noAsk = "default: deny\nrules:\n"

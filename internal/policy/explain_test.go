@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/golden"
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 func TestExplain_Golden(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 // rulesByTool returns n rules, each for its own tool, as in a large installation.

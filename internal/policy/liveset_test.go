@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 // file is a rule file that can be changed, or be invalid.

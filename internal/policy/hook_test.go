@@ -9,8 +9,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/store/memory"
-	"github.com/fermata-go/fermata/policy"
 )
 
 const refunds = `

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/requirement"
-	"github.com/fermata-go/fermata/policy"
 )
 
 // merged returns the requirement of two rules together.

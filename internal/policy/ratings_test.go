@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 // ratedRule is a document with a rating of the tool "t" and one rule.

@@ -19,7 +19,7 @@ if [ -n "$RACE" ]; then
 		. ./agent/... ./app/... ./channel/... ./client/... ./dialog/... ./gate/... ./graph/... \
 		./internal/analytics/... ./internal/audit/... ./internal/broadcast ./internal/executor/... \
 		./internal/serve ./internal/server/... ./internal/store/encrypted ./internal/web ./internal/web/webtest \
-		./policy/... ./provider/... ./internal/store/memory ./internal/store/sqlite ./tool/... || code=1
+		./internal/policy/... ./policy/... ./provider/... ./internal/store/memory ./internal/store/sqlite ./tool/... || code=1
 fi
 
 phase "soak"

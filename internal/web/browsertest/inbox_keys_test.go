@@ -84,6 +84,9 @@ func TestInbox_KeysDecideTheFocusedRow(t *testing.T) {
 	if got := b.shown(); got != ids[2] {
 		t.Errorf("the page shows %s", got)
 	}
+	if n := eval[int](b, `document.querySelectorAll(".detail svg[data-use]:empty").length`); n != 0 {
+		t.Errorf("%d icons are empty", n)
+	}
 	b.do(chromedp.KeyEvent(kb.Enter))
 	time.Sleep(200 * time.Millisecond)
 	if r := request(t, s, ids[2]); r.Decision != nil {

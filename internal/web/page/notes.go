@@ -32,5 +32,8 @@ func (v *Visit) takeNotes() []string {
 	if !ok {
 		return nil
 	}
+	if v.URL.Query().Has("after") { // the page shows another request than the one that was decided
+		text += " " + v.T("note.next")
+	}
 	return []string{text}
 }

@@ -78,7 +78,8 @@ func (s *Shell) Funcs() template.FuncMap {
 
 // icon returns a symbol of static/icons.svg.
 func icon(name string) template.HTML {
-	return template.HTML(`<svg class="icon" aria-hidden="true"><use href="#i-` + template.HTMLEscapeString(name) + `"/></svg>`)
+	id := "i-" + template.HTMLEscapeString(name)
+	return template.HTML(`<svg class="icon" aria-hidden="true" data-use="` + id + `"><use href="#` + id + `"/></svg>`)
 }
 
 // IdempotencyName is the name of the form field with the idempotency key.

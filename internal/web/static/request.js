@@ -12,8 +12,18 @@ export function putHTML(el, text) {
   } catch {
     return false;
   }
+  restoreIcons(el);
   refreshTimes(el);
   return true;
+}
+
+/** Puts the symbols back into the icons: browsers remove every use element from such markup. */
+function restoreIcons(el) {
+  for (const svg of el.querySelectorAll("svg[data-use]:empty")) {
+    const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+    use.setAttribute("href", `#${svg.dataset.use}`);
+    svg.append(use);
+  }
 }
 
 class RequestElement extends HTMLElement {

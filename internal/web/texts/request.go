@@ -230,6 +230,7 @@ var requestTexts = Translation{
 	"then.next":         "Next: %s.",
 	"then.end":          "the end",
 
+	"note.next":          "The next request is shown.",
 	"note.voted":         "Your vote is recorded. Others have to agree.",
 	"note.approve":       "Approved.",
 	"note.edit":          "Sent with edits.",

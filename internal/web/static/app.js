@@ -87,20 +87,28 @@ function allowSending() {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 }
 
-let counting = 0;
+let counting = false; // a count is asked for
+let countAgain = false; // something has changed since
 
 /** Shows how many requests wait for this person: in the navigation and on the installed icon. */
 export function refreshCount(wait = 300) {
   const place = document.getElementById("nav-inbox");
-  if (!place || counting) return;
-  counting = setTimeout(async () => { // several changes at once need one count
+  if (!place) return;
+  if (counting) {
+    countAgain = true;
+    return;
+  }
+  counting = true;
+  setTimeout(async () => { // several changes at once need one count
+    countAgain = false;
     try {
       const answer = await fetch("/inbox/count", { headers: { Accept: "application/json" } });
       if (answer.ok) showCount(place, await answer.json());
     } catch {
       // the next change asks again
     } finally {
-      counting = 0;
+      counting = false;
+      if (countAgain) refreshCount();
     }
   }, wait);
 }

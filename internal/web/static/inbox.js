@@ -3,8 +3,8 @@ import { isTyping } from "./app.js";
 import { putHTML } from "./request.js";
 
 class InboxElement extends HTMLElement {
-  /** The row that is being loaded, and when it is there. */
-  loading = { link: null, done: Promise.resolve(true) };
+  /** The request that is being loaded: the link of its row, and whether it was shown in the end. */
+  loading = null;
 
   connectedCallback() {
     document.addEventListener("keydown", this, true); // before the keys of the page
@@ -43,11 +43,15 @@ class InboxElement extends HTMLElement {
 
   /** Shows the request of a row; true if it is there. */
   show(link) {
-    if (this.loading.link !== link) this.loading = { link, done: this.load(link) };
+    if (this.loading?.link !== link) {
+      this.loading = { link };
+      this.loading.done = this.load(this.loading);
+    }
     return this.loading.done;
   }
 
-  async load(link) {
+  async load(loading) {
+    const link = loading.link;
     const url = new URL(link.href);
     url.searchParams.set("fragment", "1");
     const box = document.createElement("div");
@@ -60,8 +64,9 @@ class InboxElement extends HTMLElement {
       location.href = link.href;
       return false;
     }
-    if (this.loading.link !== link) return false; // the focus has moved on
-    this.loading = { link: null, done: Promise.resolve(true) };
+    if (this.loading !== loading) return false; // another one was chosen
+    this.loading = null;
+    if (document.activeElement !== link) return false; // the focus has moved on
     this.querySelector(".detail").replaceChildren(...box.childNodes);
     this.querySelector(".detail").scrollTop = 0;
     for (const a of this.querySelectorAll(".row a")) {

@@ -82,8 +82,11 @@ function start() {
     for (const type of [...changes, "viewing"]) source.addEventListener(type, handle);
     // too long ago: the rows may be incomplete
     source.addEventListener("reset", () => { const link = document.querySelector("a.fresh"); if (link) link.hidden = false; });
-    // the request may have changed before the connection was there
-    source.addEventListener("open", () => { if (open()?.hasAttribute("data-open")) updateRequest(open()).catch(() => {}); });
+    // the request and the count may have changed before the connection was there
+    source.addEventListener("open", () => {
+      refreshCount();
+      if (open()?.hasAttribute("data-open")) updateRequest(open()).catch(() => {});
+    });
     // The browser reconnects after a lost connection, but not after an error of the server.
     source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) setTimeout(connect, 5000); });
   };

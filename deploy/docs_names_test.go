@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/config"
 	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/store"
@@ -28,7 +29,7 @@ func TestDocs_NamesExist(t *testing.T) {
 	for _, kind := range []store.EventKind{store.EventEffectBegun, store.EventEffectEnded} {
 		known = append(known, string(kind))
 	}
-	for _, code := range audit.FindingCodes {
+	for _, code := range reconcile.FindingCodes {
 		known = append(known, string(code))
 	}
 	for _, fault := range []audit.Fault{audit.FaultTruncated, audit.FaultBadCheckpoint, audit.FaultWrongHead, audit.FaultWrongHashes} {

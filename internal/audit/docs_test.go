@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/testtier"
 )
 
@@ -54,10 +55,10 @@ func TestDocs_ListEveryKindFaultAndFinding(t *testing.T) {
 			t.Errorf("docs/audit.md does not name the kind %s", kind)
 		}
 	}
-	if codes := constants(t, "reconcile.go", "FindingCode"); len(codes) != len(audit.FindingCodes) {
-		t.Errorf("FindingCodes has %d of %d", len(audit.FindingCodes), len(codes))
+	if codes := constants(t, "reconcile/reconcile.go", "FindingCode"); len(codes) != len(reconcile.FindingCodes) {
+		t.Errorf("FindingCodes has %d of %d", len(reconcile.FindingCodes), len(codes))
 	}
-	names := append(constants(t, "problem.go", "Fault"), constants(t, "reconcile.go", "FindingCode")...)
+	names := append(constants(t, "problem.go", "Fault"), constants(t, "reconcile/reconcile.go", "FindingCode")...)
 	if len(names) < 25 {
 		t.Fatalf("only %q were found in the source", names)
 	}

@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 )
 
 // scenario has the sources of a small example. It begins consistent: one approval by alice of the
 // group dba, one effect, all recorded.
 type scenario struct {
 	records    []audit.Record
-	effects    []audit.EffectEntry
-	interrupts []audit.InterruptEntry
-	clicks     []audit.ChannelClick
+	effects    []reconcile.EffectEntry
+	interrupts []reconcile.InterruptEntry
+	clicks     []reconcile.ChannelClick
 	payloads   map[string]audit.Payload
-	members    map[string]audit.Membership
+	members    map[string]reconcile.Membership
 	now        time.Time
 }
 
@@ -27,11 +28,11 @@ func consistentScenario() *scenario {
 	args := audit.NewPayload([]byte("digest of pay(100)"))
 	action := audit.Action{Name: "pay", Args: args.Digest()}
 	h := &scenario{
-		effects:    []audit.EffectEntry{{Run: "run_1", Interrupt: "int_1", Number: 1, Digest: "digest of pay(100)", Key: "eff_1", State: audit.EffectStateSucceeded, Begun: noon.Add(time.Minute)}},
-		interrupts: []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove, Applied: true, Closed: true}},
-		clicks:     []audit.ChannelClick{{Key: "click_1", Surface: "slack", At: noon}},
+		effects:    []reconcile.EffectEntry{{Run: "run_1", Interrupt: "int_1", Number: 1, Digest: "digest of pay(100)", Key: "eff_1", State: audit.EffectStateSucceeded, Begun: noon.Add(time.Minute)}},
+		interrupts: []reconcile.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: reconcile.OutcomeApprove, Applied: true, Closed: true}},
+		clicks:     []reconcile.ChannelClick{{Key: "click_1", Surface: "slack", At: noon}},
 		payloads:   map[string]audit.Payload{args.ID: {ID: args.ID, Salt: args.Salt}},
-		members:    map[string]audit.Membership{"alice/dba": audit.MemberYes},
+		members:    map[string]reconcile.Membership{"alice/dba": reconcile.MemberYes},
 		now:        noon.Add(24 * time.Hour),
 	}
 	h.add(noon, alice, audit.RequestDecided{Verb: audit.VerbApprove, Settles: true, Action: action, Groups: []string{"dba"}, Click: audit.Click{Key: "click_1"},
@@ -80,12 +81,12 @@ func (h *scenario) decide(change func(*audit.RequestDecided)) {
 	h.records[0].Body = d
 }
 
-func (h *scenario) reconcile(t *testing.T) []audit.Finding {
+func (h *scenario) reconcile(t *testing.T) []reconcile.Finding {
 	t.Helper()
-	findings, err := audit.Reconcile(audit.ReconcileInput{
+	findings, err := reconcile.Run(reconcile.Input{
 		Audit: seq(h.records...), Effects: seq(h.effects...), Interrupts: seq(h.interrupts...), Clicks: seq(h.clicks...),
 		Payload: func(id string) (audit.Payload, bool) { p, ok := h.payloads[id]; return p, ok },
-		Member:  func(principal, group string, _ time.Time) audit.Membership { return h.members[principal+"/"+group] },
+		Member:  func(principal, group string, _ time.Time) reconcile.Membership { return h.members[principal+"/"+group] },
 		Now:     h.now,
 	})
 	if err != nil {
@@ -102,8 +103,8 @@ func TestReconcile_ConsistentInputHasNoFindings(t *testing.T) {
 
 func TestReconcile_Findings(t *testing.T) {
 	type want struct {
-		severity audit.Severity
-		code     audit.FindingCode
+		severity reconcile.Severity
+		code     reconcile.FindingCode
 		text     string // a part of the text
 	}
 	edited := audit.NewPayload([]byte("digest of pay(90)"))
@@ -112,61 +113,61 @@ func TestReconcile_Findings(t *testing.T) {
 		want   []want
 	}{
 		"effect without a decision": {func(h *scenario) { h.drop("request.decided"); h.interrupts, h.clicks = nil, nil },
-			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "has no approval"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingRunNotApproved, "has no approval"}}},
 		"effect by a rule": {func(h *scenario) { h.allowByRule() }, nil},
 		"effect by a rule, with other arguments (I6)": {func(h *scenario) { h.allowByRule(); h.effects[0].Digest = "digest of pay(1000)" },
-			[]want{{audit.SeverityPage, audit.FindingDigestsDiffer, "other arguments than were approved"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingDigestsDiffer, "other arguments than were approved"}}},
 		"effect by a rule, although people were asked": {func(h *scenario) {
 			h.allowByRule()
-			h.interrupts = []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1"}}
+			h.interrupts = []reconcile.InterruptEntry{{Run: "run_1", Interrupt: "int_1"}}
 		},
-			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "has no approval"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingRunNotApproved, "has no approval"}}},
 		"effect after a rejection": {func(h *scenario) {
 			h.decide(func(d *audit.RequestDecided) { d.Verb = audit.VerbReject })
-			h.interrupts[0].Outcome = audit.OutcomeReject
+			h.interrupts[0].Outcome = reconcile.OutcomeReject
 		},
-			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "is not an approval (reject)"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingRunNotApproved, "is not an approval (reject)"}}},
 		"effect after an expiry (I11)": {func(h *scenario) {
 			h.records[0].Body = audit.RequestExpired{Deadline: audit.TimestampOf(noon)}
-			h.interrupts[0].Outcome, h.clicks = audit.OutcomeExpire, nil
+			h.interrupts[0].Outcome, h.clicks = reconcile.OutcomeExpire, nil
 		},
-			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "is not an approval (expire)"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingRunNotApproved, "is not an approval (expire)"}}},
 		"effect before the approval": {func(h *scenario) { h.effects[0].Begun = noon.Add(-time.Second) },
-			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "before it was approved"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingRunNotApproved, "before it was approved"}}},
 		"one vote of two required": {func(h *scenario) { h.decide(func(d *audit.RequestDecided) { d.Settles = false }) },
-			[]want{{audit.SeverityPage, audit.FindingDecisionNotInAudit, "the audit log does not"}, {audit.SeverityPage, audit.FindingRunNotApproved, "has no approval"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingDecisionNotInAudit, "the audit log does not"}, {reconcile.SeverityPage, reconcile.FindingRunNotApproved, "has no approval"}}},
 		"other arguments in the ledger (I6)": {func(h *scenario) { h.effects[0].Digest = "digest of pay(1000)" },
-			[]want{{audit.SeverityPage, audit.FindingDigestsDiffer, "other arguments than were approved"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingDigestsDiffer, "other arguments than were approved"}}},
 		"other arguments in the record itself (I6)": {func(h *scenario) {
 			h.decide(func(d *audit.RequestDecided) { d.Edited = edited.Digest() })
 			h.payloads[edited.ID], h.effects[0].Digest = edited, "digest of pay(90)"
 		},
-			[]want{{audit.SeverityPage, audit.FindingDigestsDiffer, "according to the audit log"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingDigestsDiffer, "according to the audit log"}}},
 		"the payload is erased": {func(h *scenario) { clear(h.payloads) },
-			[]want{{audit.SeverityInfo, audit.FindingDigestGone, "erased"}}},
+			[]want{{reconcile.SeverityInfo, reconcile.FindingDigestGone, "erased"}}},
 		"done twice": {func(h *scenario) { h.repeatEffect("eff_1", false) },
-			[]want{{audit.SeverityPage, audit.FindingRanTwice, "approved once and executed 2 times"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingRanTwice, "approved once and executed 2 times"}}},
 		"repeated under its key, and the target ignores duplicates": {func(h *scenario) { h.repeatEffect("eff_1", true) }, nil},
 		"repeated under another key, and the target ignores duplicates": {func(h *scenario) { h.repeatEffect("eff_2", true) },
-			[]want{{audit.SeverityPage, audit.FindingRanTwice, "approved once and executed 2 times"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingRanTwice, "approved once and executed 2 times"}}},
 		"repeated without a key": {func(h *scenario) { h.effects[0].Key = ""; h.repeatEffect("", true) },
-			[]want{{audit.SeverityPage, audit.FindingRanTwice, "approved once and executed 2 times"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingRanTwice, "approved once and executed 2 times"}}},
 		"intent not recorded (I12)": {func(h *scenario) { h.drop("effect.begun") },
-			[]want{{audit.SeverityPage, audit.FindingIntentNotRecorded, "intent is not in the audit log"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingIntentNotRecorded, "intent is not in the audit log"}}},
 		"receipt not recorded (I12)": {func(h *scenario) { h.drop("effect.ended") },
-			[]want{{audit.SeverityWarn, audit.FindingReceiptNotRecorded, "has ended (succeeded)"}}},
+			[]want{{reconcile.SeverityWarn, reconcile.FindingReceiptNotRecorded, "has ended (succeeded)"}}},
 		"ledger entry missing": {func(h *scenario) { h.effects = nil; h.interrupts[0].Closed = false },
-			[]want{{audit.SeverityPage, audit.FindingApprovedNotRun, "nothing was executed since"}, {audit.SeverityPage, audit.FindingIntentNotInLedger, "the ledger has no entry"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingApprovedNotRun, "nothing was executed since"}, {reconcile.SeverityPage, reconcile.FindingIntentNotInLedger, "the ledger has no entry"}}},
 		"outcome unknown": {func(h *scenario) { h.effects[0].State = audit.EffectStateBegun; h.drop("effect.ended") },
-			[]want{{audit.SeverityWarn, audit.FindingEffectInDoubt, "outcome is unknown"}}},
+			[]want{{reconcile.SeverityWarn, reconcile.FindingEffectInDoubt, "outcome is unknown"}}},
 		"approved, but the resume was lost (I2)": {func(h *scenario) {
-			h.effects, h.interrupts = nil, []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove}}
+			h.effects, h.interrupts = nil, []reconcile.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: reconcile.OutcomeApprove}}
 			h.drop("effect.begun")
 			h.drop("effect.ended")
 		},
-			[]want{{audit.SeverityPage, audit.FindingApprovedNotRun, "nothing was executed since"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingApprovedNotRun, "nothing was executed since"}}},
 		"approved and applied, but never executed": {func(h *scenario) { h.effects = nil; h.drop("effect.begun"); h.drop("effect.ended") },
-			[]want{{audit.SeverityWarn, audit.FindingApprovedNotRun, "ended without executing it"}}},
+			[]want{{reconcile.SeverityWarn, reconcile.FindingApprovedNotRun, "ended without executing it"}}},
 		"approved, and executed by an external agent": {func(h *scenario) {
 			h.effects = nil
 			h.interrupts[0].EffectExternal = true
@@ -174,46 +175,46 @@ func TestReconcile_Findings(t *testing.T) {
 			h.drop("effect.ended")
 		}, nil},
 		"approved, but an external agent never got it (I2)": {func(h *scenario) {
-			h.effects, h.interrupts = nil, []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove, EffectExternal: true}}
+			h.effects, h.interrupts = nil, []reconcile.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: reconcile.OutcomeApprove, EffectExternal: true}}
 			h.drop("effect.begun")
 			h.drop("effect.ended")
 		},
-			[]want{{audit.SeverityPage, audit.FindingDecisionLost, "the run has not applied it"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingDecisionLost, "the run has not applied it"}}},
 		"answered, but the receiver has not accepted it yet": {func(h *scenario) {
-			h.effects, h.interrupts = nil, []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove, EffectExternal: true, Redelivering: true}}
+			h.effects, h.interrupts = nil, []reconcile.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: reconcile.OutcomeApprove, EffectExternal: true, Redelivering: true}}
 			h.drop("effect.begun")
 			h.drop("effect.ended")
 		},
-			[]want{{audit.SeverityWarn, audit.FindingDecisionLost, "being sent again"}}},
+			[]want{{reconcile.SeverityWarn, reconcile.FindingDecisionLost, "being sent again"}}},
 		"approved, but the run was cancelled": {func(h *scenario) {
 			h.effects = nil
 			h.interrupts[0].Applied = false
 			h.drop("effect.begun")
 			h.drop("effect.ended")
 		},
-			[]want{{audit.SeverityInfo, audit.FindingApprovedNotRun, "ended before it executed anything"}}},
+			[]want{{reconcile.SeverityInfo, reconcile.FindingApprovedNotRun, "ended before it executed anything"}}},
 		"an answer that the run never got (I2)": {func(h *scenario) {
-			h.effects, h.interrupts = nil, []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1"}}
+			h.effects, h.interrupts = nil, []reconcile.InterruptEntry{{Run: "run_1", Interrupt: "int_1"}}
 			h.records = h.records[:1]
 			h.decide(func(d *audit.RequestDecided) { d.Verb = audit.VerbRespond; d.Action = audit.Action{} })
 		},
-			[]want{{audit.SeverityPage, audit.FindingDecisionLost, "has not applied it"}}},
-		"the run has another outcome (I1)": {func(h *scenario) { h.interrupts[0].Outcome = audit.OutcomeReject },
-			[]want{{audit.SeverityPage, audit.FindingOutcomesDiffer, "The audit log says approve for int_1, but the run says reject."}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingDecisionLost, "has not applied it"}}},
+		"the run has another outcome (I1)": {func(h *scenario) { h.interrupts[0].Outcome = reconcile.OutcomeReject },
+			[]want{{reconcile.SeverityPage, reconcile.FindingOutcomesDiffer, "The audit log says approve for int_1, but the run says reject."}}},
 		"two decisions (I1)": {func(h *scenario) {
 			h.add(noon.Add(time.Hour), clock, audit.RequestExpired{Deadline: audit.TimestampOf(noon)})
 		},
-			[]want{{audit.SeverityPage, audit.FindingDecidedTwice, "decided by record 1 (approve), and again by record 4 (expire)"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingDecidedTwice, "decided by record 1 (approve), and again by record 4 (expire)"}}},
 		"a lost click": {func(h *scenario) {
-			h.clicks = append(h.clicks, audit.ChannelClick{Key: "click_2", Surface: "slack", At: noon})
+			h.clicks = append(h.clicks, reconcile.ChannelClick{Key: "click_2", Surface: "slack", At: noon})
 		},
-			[]want{{audit.SeverityWarn, audit.FindingClickLost, "delivery click_2"}}},
-		"no longer a member": {func(h *scenario) { h.members["alice/dba"] = audit.MemberNo },
-			[]want{{audit.SeverityPage, audit.FindingNotInGroup, "was not a member at that time"}}},
+			[]want{{reconcile.SeverityWarn, reconcile.FindingClickLost, "delivery click_2"}}},
+		"no longer a member": {func(h *scenario) { h.members["alice/dba"] = reconcile.MemberNo },
+			[]want{{reconcile.SeverityPage, reconcile.FindingNotInGroup, "was not a member at that time"}}},
 		"membership unknown": {func(h *scenario) { clear(h.members) },
-			[]want{{audit.SeverityInfo, audit.FindingGroupUnknown, "no longer known"}}},
+			[]want{{reconcile.SeverityInfo, reconcile.FindingGroupUnknown, "no longer known"}}},
 		"a vote without a group": {func(h *scenario) { h.decide(func(d *audit.RequestDecided) { d.Groups = nil }) },
-			[]want{{audit.SeverityPage, audit.FindingNotInGroup, "for none of them"}}},
+			[]want{{reconcile.SeverityPage, reconcile.FindingNotInGroup, "for none of them"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := consistentScenario()
@@ -227,7 +228,7 @@ func TestReconcile_Findings(t *testing.T) {
 				if f.Severity != want.severity || f.Code != want.code || !strings.Contains(f.Text, want.text) || !strings.HasSuffix(f.Text, ".") {
 					t.Errorf("found %+v; want %+v", f, want)
 				}
-				if f.Code != audit.FindingClickLost && (f.Run != "run_1" || f.Interrupt != "int_1") {
+				if f.Code != reconcile.FindingClickLost && (f.Run != "run_1" || f.Interrupt != "int_1") {
 					t.Errorf("%+v has no location", f)
 				}
 			}
@@ -239,15 +240,15 @@ func TestReconcile_WithinGraceHasNoFindings(t *testing.T) {
 	for name, change := range map[string]func(*scenario){
 		"within the grace period": func(h *scenario) {
 			h.now = noon.Add(10 * time.Minute)
-			h.effects, h.interrupts = nil, []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove}}
+			h.effects, h.interrupts = nil, []reconcile.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: reconcile.OutcomeApprove}}
 			h.records = h.records[:1]
-			h.clicks = append(h.clicks, audit.ChannelClick{Key: "click_2", At: noon})
+			h.clicks = append(h.clicks, reconcile.ChannelClick{Key: "click_2", At: noon})
 		},
 		"effect in progress": func(h *scenario) {
 			h.now, h.effects[0].State, h.records = noon.Add(2*time.Minute), audit.EffectStateBegun, h.records[:2]
 		},
 		"a refused click is not lost": func(h *scenario) {
-			h.clicks = append(h.clicks, audit.ChannelClick{Key: "click_2", At: noon})
+			h.clicks = append(h.clicks, reconcile.ChannelClick{Key: "click_2", At: noon})
 			h.add(noon, alice, audit.RequestRefused{Why: audit.RefusedAlreadyDecided, Click: audit.Click{Key: "click_2"}})
 		},
 		"a grant replaces a decision": func(h *scenario) {
@@ -297,20 +298,20 @@ func TestReconcile_SortsBySeverity(t *testing.T) {
 	h.drop("effect.ended")
 	clear(h.members)
 	got := h.reconcile(t)
-	if len(got) != 3 || got[0].Severity != audit.SeverityPage || got[1].Severity != audit.SeverityWarn || got[2].Severity != audit.SeverityInfo {
+	if len(got) != 3 || got[0].Severity != reconcile.SeverityPage || got[1].Severity != reconcile.SeverityWarn || got[2].Severity != reconcile.SeverityInfo {
 		t.Errorf("found %+v", got)
 	}
 }
 
 func TestReconcile_ReadErrorIsReturned(t *testing.T) {
 	torn := errors.New("torn")
-	for name, books := range map[string]audit.ReconcileInput{
+	for name, books := range map[string]reconcile.Input{
 		"audit":      {Audit: failing[audit.Record](torn)},
-		"effects":    {Effects: failing[audit.EffectEntry](torn)},
-		"interrupts": {Interrupts: failing[audit.InterruptEntry](torn)},
-		"clicks":     {Clicks: failing[audit.ChannelClick](torn)},
+		"effects":    {Effects: failing[reconcile.EffectEntry](torn)},
+		"interrupts": {Interrupts: failing[reconcile.InterruptEntry](torn)},
+		"clicks":     {Clicks: failing[reconcile.ChannelClick](torn)},
 	} {
-		if got, err := audit.Reconcile(books); !errors.Is(err, torn) {
+		if got, err := reconcile.Run(books); !errors.Is(err, torn) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}

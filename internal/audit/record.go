@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"strconv"
 	"time"
@@ -290,4 +291,22 @@ func plain(quoted []byte) bool {
 		}
 	}
 	return true
+}
+
+// ParseRecords parses the records of a log. It skips unknown kinds.
+func ParseRecords(raw iter.Seq2[[]byte, error]) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for bytes, err := range raw {
+			var rec Record
+			if err == nil {
+				rec, err = Parse(bytes)
+			}
+			if errors.Is(err, ErrUnknownKind) {
+				continue
+			}
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
 }

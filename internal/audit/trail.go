@@ -49,8 +49,8 @@ func (t Trail) AsApproved() bool {
 	return true
 }
 
-// approved returns the digest of the approved action. Earlier versions did not write it.
-func (d RequestDecided) approved() Digest {
+// ApprovedArgs returns the digest of the approved action. Earlier versions did not write it.
+func (d RequestDecided) ApprovedArgs() Digest {
 	return cmp.Or(d.Approved, d.Edited, d.Action.Args)
 }
 
@@ -108,7 +108,7 @@ func (t *Trail) add(r Record) {
 		step.Shown = body.Shown
 		switch {
 		case body.Settles && body.Verb.Approves():
-			step.Digest = body.approved()
+			step.Digest = body.ApprovedArgs()
 			t.Approved = step
 		case body.Settles:
 			t.Ended = string(body.Verb)
@@ -155,7 +155,7 @@ func DescribeDecision(raw []byte) string {
 			fmt.Fprintf(&b, ", edited %s", d.Edited.Short())
 		}
 		if d.Settles && d.Verb.Approves() {
-			fmt.Fprintf(&b, ", approved %s", d.approved().Short())
+			fmt.Fprintf(&b, ", approved %s", d.ApprovedArgs().Short())
 		}
 		b.WriteString(".\n")
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 )
@@ -57,7 +57,7 @@ func (s *sim) reconcile() {
 		s.t.Fatal(err)
 	}
 	for _, f := range found {
-		if f.Severity == audit.SeverityPage {
+		if f.Severity == reconcile.SeverityPage {
 			s.t.Errorf("I12: reconciliation: %+v", f)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
@@ -202,14 +203,14 @@ func TestChecking_CountsFindings(t *testing.T) {
 		}
 		turn(t, e, executor.CheckJob)
 		pass := turn(t, e, executor.CheckJob)
-		if pass.Findings[audit.SeverityPage][audit.FindingRunNotApproved] != 1 || pass.Findings[audit.SeverityPage][audit.FindingIntentNotRecorded] != 1 {
+		if pass.Findings[reconcile.SeverityPage][reconcile.FindingRunNotApproved] != 1 || pass.Findings[reconcile.SeverityPage][reconcile.FindingIntentNotRecorded] != 1 {
 			t.Errorf("checking pass: %+v", pass)
 		}
 		if n := strings.Count(log.String(), "finding=run_not_approved"); n != 1 || strings.Contains(log.String(), "users") {
 			t.Errorf("finding logged %d times: %s", n, &log)
 		}
 		overview, err := e.Overview(t.Context())
-		if err != nil || overview.LastCheck.Findings[audit.SeverityPage][audit.FindingRunNotApproved] != 1 || len(overview.OpenRequests) != 1 || overview.OpenRequests[0].Count != 1 {
+		if err != nil || overview.LastCheck.Findings[reconcile.SeverityPage][reconcile.FindingRunNotApproved] != 1 || len(overview.OpenRequests) != 1 || overview.OpenRequests[0].Count != 1 {
 			t.Errorf("overview: %+v, %v", overview, err)
 		}
 	})

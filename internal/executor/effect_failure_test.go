@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
@@ -43,7 +43,7 @@ func TestI4_FailingEffectAsksAPersonAndIsAFindingUntilItIsSettled(t *testing.T) 
 				}
 				time.Sleep(time.Hour)
 				found, err := e.Reconcile(t.Context(), "acme")
-				if err != nil || len(found) != 1 || found[0].Code != audit.FindingEffectInDoubt {
+				if err != nil || len(found) != 1 || found[0].Code != reconcile.FindingEffectInDoubt {
 					t.Fatalf("findings %+v, %v", found, err)
 				}
 				fail = nil

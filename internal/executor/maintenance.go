@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/analytics"
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/executor/admin"
 	"github.com/fermata-go/fermata/internal/executor/periodic"
 	"github.com/fermata-go/fermata/internal/store"
@@ -112,7 +113,7 @@ func (m Maintenance) AuditCheckpoints(ctx context.Context, account string, after
 
 // Reconcile compares the audit log of an account with its runs and effects, and returns the
 // differences, the worst first. It changes nothing, and other processes may work at the same time.
-func (m Maintenance) Reconcile(ctx context.Context, account string) ([]audit.Finding, error) {
+func (m Maintenance) Reconcile(ctx context.Context, account string) ([]reconcile.Finding, error) {
 	return m.admin.Reconcile(ctx, account)
 }
 

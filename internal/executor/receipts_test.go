@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
@@ -85,7 +86,7 @@ const otherDigest = "00000000000000000000000000000000000000000000000000000000000
 func TestReceipt_IsComparedWithTheDecision(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(o *outside)
-		want audit.FindingCode
+		want reconcile.FindingCode
 	}{
 		"as approved": {func(o *outside) {
 			id, d := o.ask("x", "")
@@ -110,41 +111,41 @@ func TestReceipt_IsComparedWithTheDecision(t *testing.T) {
 			id, d := o.ask("x", "")
 			o.decide("x", id, `{"verb":"approve","args":{"cents":4}}`)
 			o.send("x", d, "done")
-		}, audit.FindingDigestsDiffer},
+		}, reconcile.FindingDigestsDiffer},
 		"something else": {func(o *outside) {
 			id, _ := o.ask("x", "")
 			o.decide("x", id, `{"verb":"approve"}`)
 			o.send("x", otherDigest, "done")
-		}, audit.FindingDigestsDiffer},
+		}, reconcile.FindingDigestsDiffer},
 		"rejected": {func(o *outside) {
 			id, d := o.ask("x", "")
 			o.decide("x", id, `{"verb":"reject"}`)
 			o.send("x", d, "done")
-		}, audit.FindingRunNotApproved},
+		}, reconcile.FindingRunNotApproved},
 		"rejected, failed": {func(o *outside) {
 			id, d := o.ask("x", "")
 			o.decide("x", id, `{"verb":"reject"}`)
 			o.send("x", d, "failed")
-		}, audit.FindingRunNotApproved},
+		}, reconcile.FindingRunNotApproved},
 		"rejected and not done": {func(o *outside) {
 			id, d := o.ask("x", "")
 			o.decide("x", id, `{"verb":"reject"}`)
 			o.send("x", d, "not_done")
 		}, ""},
-		"still open": {func(o *outside) { _, d := o.ask("x", ""); o.send("x", d, "done") }, audit.FindingRunNotApproved},
+		"still open": {func(o *outside) { _, d := o.ask("x", ""); o.send("x", d, "done") }, reconcile.FindingRunNotApproved},
 		"approved afterwards": {func(o *outside) {
 			id, d := o.ask("x", "")
 			o.send("x", d, "done")
 			o.ahead.Add(int64(time.Minute))
 			o.decide("x", id, `{"verb":"approve"}`)
-		}, audit.FindingRunNotApproved},
+		}, reconcile.FindingRunNotApproved},
 		"withdrawn": {func(o *outside) {
 			_, d := o.ask("x", "")
 			if err := o.Cancel(o.t.Context(), "acme", "x", bot); err != nil {
 				o.t.Fatal(err)
 			}
 			o.send("x", d, "done")
-		}, audit.FindingRunNotApproved},
+		}, reconcile.FindingRunNotApproved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOutside(t)
@@ -174,7 +175,7 @@ func TestReceipt_MissingOneIsReportedWhereOneIsExpected(t *testing.T) {
 		t.Errorf("before the time is over: %q", got)
 	}
 	o.ahead.Add(int64(2 * time.Hour))
-	if got := o.codes(); got != string(audit.FindingApprovedNotRun) {
+	if got := o.codes(); got != string(reconcile.FindingApprovedNotRun) {
 		t.Errorf("a request that asked for one: %q", got)
 	}
 	id, digest := o.ask("first", "")
@@ -299,7 +300,7 @@ rules:
 	outcome, _ = ask("something else", "refund")
 	completed(t, outcome)
 	o.send("something else", otherDigest, "done")
-	if got := o.codes(); got != string(audit.FindingDigestsDiffer) {
+	if got := o.codes(); got != string(reconcile.FindingDigestsDiffer) {
 		t.Errorf("something else: %q", got)
 	}
 	_, digest = ask("denied", "drop")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
@@ -49,7 +50,7 @@ func TestReconcile_FindsDifferences(t *testing.T) {
 			t.Fatal(err)
 		}
 		found, err := e.Reconcile(t.Context(), "acme")
-		if err != nil || !slices.ContainsFunc(found, func(f audit.Finding) bool { return f.Severity == audit.SeverityPage }) {
+		if err != nil || !slices.ContainsFunc(found, func(f reconcile.Finding) bool { return f.Severity == reconcile.SeverityPage }) {
 			t.Errorf("findings %+v, %v", found, err)
 		}
 	})
@@ -143,7 +144,7 @@ func TestReconcile_RowsDeletedInTheDatabaseAreAFinding(t *testing.T) {
 func missed(t *testing.T, e *executor.Executor, run string) {
 	t.Helper()
 	found, err := e.Reconcile(t.Context(), "acme")
-	if err != nil || len(found) != 1 || found[0].Code != audit.FindingRunGone || found[0].Severity != audit.SeverityPage || found[0].Run != run {
+	if err != nil || len(found) != 1 || found[0].Code != reconcile.FindingRunGone || found[0].Severity != reconcile.SeverityPage || found[0].Run != run {
 		t.Errorf("findings %+v, %v; want one missing run", found, err)
 	}
 }
@@ -211,10 +212,10 @@ func TestReconcile_ConcurrentWritesAreNotFindings(t *testing.T) {
 func TestReconcile_CallsWithOneIdempotencyKeyAreOneEffect(t *testing.T) {
 	for name, test := range map[string]struct {
 		option fermata.EffectOption
-		found  audit.FindingCode
+		found  reconcile.FindingCode
 	}{
 		"idempotent target":          {fermata.Idempotent(), ""},
-		"lookup with a wrong result": {fermata.Lookup(func(context.Context, string) (string, bool, error) { return "", false, nil }), audit.FindingRanTwice},
+		"lookup with a wrong result": {fermata.Lookup(func(context.Context, string) (string, bool, error) { return "", false, nil }), reconcile.FindingRanTwice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := memory.NewStore(nil)
@@ -311,7 +312,7 @@ func TestReconcile_PendingDeliveryToAReceiverIsNotAFinding(t *testing.T) {
 	})
 	ahead.Store(int64(time.Hour))
 	found, err := e.Reconcile(t.Context(), "acme")
-	if err != nil || len(found) != 1 || found[0].Code != audit.FindingDecisionLost || found[0].Severity != audit.SeverityWarn {
+	if err != nil || len(found) != 1 || found[0].Code != reconcile.FindingDecisionLost || found[0].Severity != reconcile.SeverityWarn {
 		t.Errorf("findings %+v, %v", found, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
@@ -61,7 +62,7 @@ func TestAudit_FindingsAreComputedOnRequest(t *testing.T) {
 	s, kept := openSigning(t, nil)
 	s.chat("agent@acme", startDemo)
 	agreed := decode[api.Findings](t, s.call("auditor@acme", "GET", "/api/v1/audit/findings", ""))
-	if len(agreed.Items) != 0 || len(agreed.Count) != len(audit.FindingCodes) {
+	if len(agreed.Items) != 0 || len(agreed.Count) != len(reconcile.FindingCodes) {
 		t.Fatalf("%+v", agreed)
 	}
 	lease, err := kept.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "r", Provider: "inproc", Graph: "content-review", Owner: "mallory", Lease: time.Hour})

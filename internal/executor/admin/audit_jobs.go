@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/periodic"
 	"github.com/fermata-go/fermata/internal/store"
@@ -120,7 +121,7 @@ func (ad *Admin) checkAccountLog(ctx context.Context, account string, pass *peri
 		pass.Add(f)
 	}
 	for _, f := range ad.loggedFindings.newFindings(account, found) {
-		if f.Severity != audit.SeverityInfo {
+		if f.Severity != reconcile.SeverityInfo {
 			ad.config.Log.Error("audit findings", "account", account, "finding", f.Code, "severity", f.Severity, "run", f.Run, "request", f.Interrupt, "record", f.Seq)
 		}
 	}
@@ -168,13 +169,13 @@ func (ad *Admin) verifyAgainst(ctx context.Context, account string) (against aud
 // findingLog remembers, by account, which findings this process has logged, so that each is logged
 // once. Only the goroutine of the job uses it.
 type findingLog struct {
-	logged map[string]map[audit.Finding]bool
+	logged map[string]map[reconcile.Finding]bool
 }
 
 // newFindings returns the findings that the last check did not have. Only the findings of the last
 // check are remembered.
-func (t *findingLog) newFindings(account string, found []audit.Finding) (news []audit.Finding) {
-	now := make(map[audit.Finding]bool)
+func (t *findingLog) newFindings(account string, found []reconcile.Finding) (news []reconcile.Finding) {
+	now := make(map[reconcile.Finding]bool)
 	for _, f := range found {
 		key := f
 		key.Text = "" // the same finding may be worded differently
@@ -183,7 +184,7 @@ func (t *findingLog) newFindings(account string, found []audit.Finding) (news []
 		}
 	}
 	if t.logged == nil {
-		t.logged = make(map[string]map[audit.Finding]bool)
+		t.logged = make(map[string]map[reconcile.Finding]bool)
 	}
 	if t.logged[account] = now; len(now) == 0 {
 		delete(t.logged, account)

@@ -9,13 +9,14 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
 // runReceipts is what is known of the receipt of a run of an external agent.
 type runReceipts struct {
-	entry    *audit.ReceiptEntry // nil if there is none
+	entry    *reconcile.ReceiptEntry // nil if there is none
 	expected bool                // the agent should send one after an approval
 	byRule   *ruleReceipt        // set if no person was asked
 }
@@ -24,7 +25,7 @@ type runReceipts struct {
 type ruleReceipt struct {
 	approved string // the digest that a rule approved; "" if it did not
 	at       time.Time
-	receipt  *audit.ReceiptEntry
+	receipt  *reconcile.ReceiptEntry
 	expected bool
 }
 
@@ -39,7 +40,7 @@ func (r *reconciliation) receiptsOf(ctx context.Context, history store.History, 
 		return found, err
 	}
 	if known != nil {
-		found.entry = &audit.ReceiptEntry{Outcome: audit.ReceiptOutcome(known.Outcome), Digest: known.Digest, At: known.At}
+		found.entry = &reconcile.ReceiptEntry{Outcome: audit.ReceiptOutcome(known.Outcome), Digest: known.Digest, At: known.At}
 	}
 	asked, err := r.askedOf(ctx, history.Run)
 	if err != nil || asked.Kind != fermata.Approval.Name() {
@@ -127,24 +128,24 @@ func (r *reconciliation) sendsReceipts(ctx context.Context, run store.Run, reque
 }
 
 // ruleFindings compares the receipt of a run that a rule decided with the rule.
-func (r *reconciliation) ruleFindings(lines runState) []audit.Finding {
+func (r *reconciliation) ruleFindings(lines runState) []reconcile.Finding {
 	rule := lines.byRule
 	if rule == nil {
 		return nil
 	}
-	finding := func(severity audit.Severity, code audit.FindingCode, format string, args ...any) []audit.Finding {
-		return []audit.Finding{{Severity: severity, Code: code, Run: lines.run, Text: fmt.Sprintf(format, args...)}}
+	finding := func(severity reconcile.Severity, code reconcile.FindingCode, format string, args ...any) []reconcile.Finding {
+		return []reconcile.Finding{{Severity: severity, Code: code, Run: lines.run, Text: fmt.Sprintf(format, args...)}}
 	}
 	after := cmp.Or(r.config.Audit.ReceiptAfter, 24*time.Hour)
 	switch {
 	case rule.receipt == nil && rule.approved != "" && rule.expected && r.now.Sub(rule.at) > after:
-		return finding(audit.SeverityWarn, audit.FindingApprovedNotRun, "The action of %s was allowed by a rule at %s, but its agent has sent no receipt.", lines.run, audit.TimestampOf(rule.at))
+		return finding(reconcile.SeverityWarn, reconcile.FindingApprovedNotRun, "The action of %s was allowed by a rule at %s, but its agent has sent no receipt.", lines.run, audit.TimestampOf(rule.at))
 	case rule.receipt == nil || rule.receipt.Outcome == audit.ReceiptNotDone:
 		return nil
 	case rule.approved == "":
-		return finding(audit.SeverityPage, audit.FindingRunNotApproved, "The agent executed the action of %s according to its receipt of %s, but no rule and no person allowed it.", lines.run, audit.TimestampOf(rule.receipt.At))
+		return finding(reconcile.SeverityPage, reconcile.FindingRunNotApproved, "The agent executed the action of %s according to its receipt of %s, but no rule and no person allowed it.", lines.run, audit.TimestampOf(rule.receipt.At))
 	case rule.approved != rule.receipt.Digest:
-		return finding(audit.SeverityPage, audit.FindingDigestsDiffer, "The action of %s was executed with other arguments than a rule allowed.", lines.run)
+		return finding(reconcile.SeverityPage, reconcile.FindingDigestsDiffer, "The action of %s was executed with other arguments than a rule allowed.", lines.run)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/history"
 	"github.com/fermata-go/fermata/internal/store"
@@ -24,7 +25,7 @@ import (
 // says so; so memory holds the records of runs that are not over, eight bytes for each of the
 // others, and the ids of missing runs until the log says that they were erased. Where something
 // differs, the log is read once more for each thousand of such runs.
-func (ad *Admin) Reconcile(ctx context.Context, account string) ([]audit.Finding, error) {
+func (ad *Admin) Reconcile(ctx context.Context, account string) ([]reconcile.Finding, error) {
 	now, err := ad.store.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func (ad *Admin) Reconcile(ctx context.Context, account string) ([]audit.Finding
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(r.findings, audit.CompareFindings)
+	slices.SortStableFunc(r.findings, reconcile.CompareFindings)
 	return r.findings, nil
 }
 
@@ -64,7 +65,7 @@ type reconciliation struct {
 	// runs where something does not agree, or did not when it was looked at
 	suspect  map[string]struct{}
 	senders  map[string]time.Time // since when agents send receipts; zero for those that do not
-	findings []audit.Finding
+	findings []reconcile.Finding
 }
 
 // scan finds the runs where something does not agree, at first sight.
@@ -205,8 +206,8 @@ func (r *reconciliation) confirm(ctx context.Context, runs []string) error {
 type runState struct {
 	run        string
 	gone       bool // it was forgotten
-	effects    []audit.EffectEntry
-	interrupts []audit.InterruptEntry
+	effects    []reconcile.EffectEntry
+	interrupts []reconcile.InterruptEntry
 	byRule     *ruleReceipt // of an external run that no person decided
 }
 
@@ -221,7 +222,7 @@ func (r *reconciliation) stateOf(ctx context.Context, run string) (lines runStat
 		return lines, err
 	}
 	for _, line := range history.Effects {
-		lines.effects = append(lines.effects, audit.EffectEntry{
+		lines.effects = append(lines.effects, reconcile.EffectEntry{
 			Run: line.Run, Interrupt: line.Interrupt, Number: line.Attempt, Digest: line.ActionDigest, Key: line.IdempotencyKey,
 			State: audit.EffectState(line.State), Begun: line.Started, Ended: line.Ended,
 		})
@@ -241,8 +242,8 @@ func (r *reconciliation) stateOf(ctx context.Context, run string) (lines runStat
 			continue // a policy decided it
 		}
 		over := i.State == store.InterruptWithdrawn || !history.Run.Status.Active()
-		lines.interrupts = append(lines.interrupts, audit.InterruptEntry{
-			Run: i.Run, Interrupt: i.ID, Outcome: audit.Outcome(i.Verdict), Applied: i.Applied, Closed: over, EffectExternal: elsewhere, Redelivering: onItsWay, AskedAgain: again[i.ID],
+		lines.interrupts = append(lines.interrupts, reconcile.InterruptEntry{
+			Run: i.Run, Interrupt: i.ID, Outcome: reconcile.Outcome(i.Verdict), Applied: i.Applied, Closed: over, EffectExternal: elsewhere, Redelivering: onItsWay, AskedAgain: again[i.ID],
 			Receipt: receipts.entry, ReceiptExpected: receipts.expected,
 		})
 	}
@@ -274,17 +275,17 @@ func replacedInterrupts(all []store.Interrupt) map[string]bool {
 
 // compare holds the books against each other for one run. Of a run that was erased only the log is
 // left.
-func (r *reconciliation) compare(ctx context.Context, lines runState, records []audit.Record) ([]audit.Finding, error) {
+func (r *reconciliation) compare(ctx context.Context, lines runState, records []audit.Record) ([]reconcile.Finding, error) {
 	switch {
 	case lines.gone && (len(records) == 0 || slices.ContainsFunc(records, isErasedRecord)):
 		return nil, nil
 	case lines.gone:
-		return []audit.Finding{{
-			Severity: audit.SeverityPage, Code: audit.FindingRunGone, Run: lines.run, Seq: records[0].Seq,
+		return []reconcile.Finding{{
+			Severity: reconcile.SeverityPage, Code: reconcile.FindingRunGone, Run: lines.run, Seq: records[0].Seq,
 			Text: fmt.Sprintf("%s is not there any more, and the record does not say that it was erased.", lines.run),
 		}}, nil
 	}
-	found, err := audit.Reconcile(audit.ReconcileInput{
+	found, err := reconcile.Run(reconcile.Input{
 		ReceiptAfter: r.config.Audit.ReceiptAfter, Now: r.now, Audit: seqOf(records), Effects: seqOf(lines.effects), Interrupts: seqOf(lines.interrupts), Payload: r.saltOf(ctx, r.account, lines.run),
 	})
 	return append(found, r.ruleFindings(lines)...), err

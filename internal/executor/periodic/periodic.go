@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/errs"
 	"github.com/fermata-go/fermata/internal/store"
@@ -44,16 +44,16 @@ type JobResult struct {
 	Invalid  int64 `json:"invalid"`
 	// Findings counts where audit log, runs and effects do not agree, by severity: of one code some
 	// are urgent and others are not.
-	Findings map[audit.Severity]map[audit.FindingCode]int64 `json:"bySeverity,omitempty"`
+	Findings map[reconcile.Severity]map[reconcile.FindingCode]int64 `json:"bySeverity,omitempty"`
 }
 
 // Add counts a finding.
-func (p *JobResult) Add(f audit.Finding) {
+func (p *JobResult) Add(f reconcile.Finding) {
 	if p.Findings == nil {
-		p.Findings = make(map[audit.Severity]map[audit.FindingCode]int64)
+		p.Findings = make(map[reconcile.Severity]map[reconcile.FindingCode]int64)
 	}
 	if p.Findings[f.Severity] == nil {
-		p.Findings[f.Severity] = make(map[audit.FindingCode]int64)
+		p.Findings[f.Severity] = make(map[reconcile.FindingCode]int64)
 	}
 	p.Findings[f.Severity][f.Code]++
 }

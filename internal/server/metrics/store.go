@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/executor"
 )
 
@@ -74,8 +74,8 @@ func (o *Store) Collect(to chan<- prometheus.Metric) {
 		overdue = max(0, seen.Now.Sub(seen.OldestDueNotice))
 	}
 	gauge(noticeOverdueDesc, overdue.Seconds())
-	for _, severity := range audit.Severities {
-		for _, code := range audit.FindingCodes {
+	for _, severity := range reconcile.Severities {
+		for _, code := range reconcile.FindingCodes {
 			gauge(findingsDesc, float64(seen.LastCheck.Findings[severity][code]), string(code), string(severity))
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/reconcile"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
 	"github.com/fermata-go/fermata/internal/server/problems"
@@ -75,7 +75,7 @@ func (h *Handlers) findings(ctx context.Context, _ *struct{}) (*struct{ Body api
 		return nil, problems.Of(err)
 	}
 	out := api.Findings{Items: []api.Finding{}, Count: make(map[string]int)}
-	for _, code := range audit.FindingCodes {
+	for _, code := range reconcile.FindingCodes {
 		out.Count[string(code)] = 0
 	}
 	for n, f := range found {

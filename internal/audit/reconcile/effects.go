@@ -1,11 +1,10 @@
-package audit
+package reconcile
 
 import (
-	"errors"
 	"fmt"
-)
 
-func isUnknownKind(err error) bool { return errors.Is(err, ErrUnknownKind) }
+	"github.com/fermata-go/fermata/internal/audit"
+)
 
 // checkInterrupt compares the sources for one interrupt.
 func (r *reconciler) checkInterrupt(id string, k *interruptEvidence) {
@@ -44,20 +43,20 @@ func (r *reconciler) checkReceipt(f Finding, k *interruptEvidence) {
 		return
 	}
 	approved, ok := k.approvedArgs()
-	ok = ok && approved != (Digest{})
+	ok = ok && approved != (audit.Digest{})
 	receipt := k.run.Receipt
 	switch {
 	case receipt == nil:
 		if ok && k.run.ReceiptExpected && r.Now.Sub(k.decision.Time.Time) > r.ReceiptAfter {
 			r.addFindingf(f, SeverityWarn, FindingApprovedNotRun, "%s was approved at %s, but its agent has sent no receipt.", f.Interrupt, k.decision.Time)
 		}
-	case receipt.Outcome == ReceiptNotDone:
+	case receipt.Outcome == audit.ReceiptNotDone:
 	case k.decision == nil:
-		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "The agent executed %s according to its receipt of %s, but the audit log has no approval.", f.Interrupt, TimestampOf(receipt.At))
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "The agent executed %s according to its receipt of %s, but the audit log has no approval.", f.Interrupt, audit.TimestampOf(receipt.At))
 	case !ok:
-		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "The agent executed %s according to its receipt of %s, but the decision is not an approval (%s).", f.Interrupt, TimestampOf(receipt.At), outcomeOf(k.decision.Body))
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "The agent executed %s according to its receipt of %s, but the decision is not an approval (%s).", f.Interrupt, audit.TimestampOf(receipt.At), outcomeOf(k.decision.Body))
 	case k.decision.Time.After(receipt.At):
-		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "The agent executed %s according to its receipt of %s, before it was approved at %s.", f.Interrupt, TimestampOf(receipt.At), k.decision.Time)
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "The agent executed %s according to its receipt of %s, before it was approved at %s.", f.Interrupt, audit.TimestampOf(receipt.At), k.decision.Time)
 	default:
 		r.checkDigest(f, approved, "The action of "+f.Interrupt, receipt.Digest)
 	}
@@ -94,10 +93,10 @@ func (k *interruptEvidence) isLastAttempt(number int) bool {
 func (k *interruptEvidence) countExecutions() int {
 	times, keys := 0, make(map[string]bool)
 	for _, e := range k.effects {
-		if e.State != EffectStateSucceeded {
+		if e.State != audit.EffectStateSucceeded {
 			continue
 		}
-		intent, _ := k.intents[e.Number].Body.(EffectBegun)
+		intent, _ := k.intents[e.Number].Body.(audit.EffectBegun)
 		if intent.Repeatable && e.Key != "" { //mutate:repeatable-target-checked
 			keys[e.Key] = true
 		} else {
@@ -108,27 +107,27 @@ func (k *interruptEvidence) countExecutions() int {
 }
 
 // allowedByRule returns what a rule allowed without a request, as recorded by the intent.
-func (k *interruptEvidence) allowedByRule(number int) (what Digest, ok bool) {
+func (k *interruptEvidence) allowedByRule(number int) (what audit.Digest, ok bool) {
 	intent, recorded := k.intents[number]
 	if !recorded || k.decision != nil || k.run != nil {
-		return Digest{}, false
+		return audit.Digest{}, false
 	}
-	body := intent.Body.(EffectBegun)
+	body := intent.Body.(audit.EffectBegun)
 	return body.Action.Args, len(body.Ruling.Rules) > 0
 }
 
 // approvedArgs returns the approved arguments; ok is false if there is no approval.
-func (k *interruptEvidence) approvedArgs() (what Digest, ok bool) {
+func (k *interruptEvidence) approvedArgs() (what audit.Digest, ok bool) {
 	if k.decision == nil {
-		return Digest{}, false
+		return audit.Digest{}, false
 	}
-	if use, granted := k.decision.Body.(GrantUsed); granted {
+	if use, granted := k.decision.Body.(audit.GrantUsed); granted {
 		return use.Action.Args, true
 	}
-	if d, decided := k.decision.Body.(RequestDecided); decided && d.Verb.Approves() {
-		return d.approved(), true
+	if d, decided := k.decision.Body.(audit.RequestDecided); decided && d.Verb.Approves() {
+		return d.ApprovedArgs(), true
 	}
-	return Digest{}, false
+	return audit.Digest{}, false
 }
 
 // checkEffect checks that an effect was approved, with these arguments, and recorded.
@@ -140,11 +139,11 @@ func (r *reconciler) checkEffect(f Finding, k *interruptEvidence, e EffectEntry)
 	case isAllowed:
 		r.checkDigest(f, byRule, what, e.Digest)
 	case k.decision == nil:
-		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, but the audit log has no approval.", what, TimestampOf(e.Begun))
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, but the audit log has no approval.", what, audit.TimestampOf(e.Begun))
 	case !ok:
-		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, but the decision is not an approval (%s).", what, TimestampOf(e.Begun), outcomeOf(k.decision.Body))
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, but the decision is not an approval (%s).", what, audit.TimestampOf(e.Begun), outcomeOf(k.decision.Body))
 	case k.decision.Time.After(e.Begun):
-		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, before it was approved at %s.", what, TimestampOf(e.Begun), k.decision.Time)
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, before it was approved at %s.", what, audit.TimestampOf(e.Begun), k.decision.Time)
 	default:
 		r.checkDigest(f, approved, what, e.Digest)
 	}
@@ -152,27 +151,27 @@ func (r *reconciler) checkEffect(f Finding, k *interruptEvidence, e EffectEntry)
 	switch {
 	case !recorded:
 		r.addFindingf(f, SeverityPage, FindingIntentNotRecorded, "%s is in the ledger, but its intent is not in the audit log.", what)
-	case ok && intent.Body.(EffectBegun).Action.Args != approved:
+	case ok && intent.Body.(audit.EffectBegun).Action.Args != approved:
 		f.Seq = intent.Seq
 		r.addFindingf(f, SeverityPage, FindingDigestsDiffer, "%s was begun with other arguments than were approved, according to the audit log.", what)
 	}
 	switch {
-	case e.State == EffectStateBegun && r.pastGrace(e.Begun) && k.isLastAttempt(e.Number): //mutate:settled-doubt-cleared
-		r.addFindingf(f, SeverityWarn, FindingEffectInDoubt, "%s was begun at %s, and its outcome is unknown.", what, TimestampOf(e.Begun))
-	case e.State != EffectStateBegun && !k.receipts[e.Number]:
+	case e.State == audit.EffectStateBegun && r.pastGrace(e.Begun) && k.isLastAttempt(e.Number): //mutate:settled-doubt-cleared
+		r.addFindingf(f, SeverityWarn, FindingEffectInDoubt, "%s was begun at %s, and its outcome is unknown.", what, audit.TimestampOf(e.Begun))
+	case e.State != audit.EffectStateBegun && !k.receipts[e.Number]:
 		r.addFindingf(f, SeverityWarn, FindingReceiptNotRecorded, "%s has ended (%s), but its receipt is not in the audit log.", what, e.State)
 	}
 }
 
 // checkDigest checks that what was executed has the approved digest.
-func (r *reconciler) checkDigest(f Finding, approved Digest, what, digest string) {
-	var payload Payload
+func (r *reconciler) checkDigest(f Finding, approved audit.Digest, what, digest string) {
+	var payload audit.Payload
 	found := false
 	if r.Payload != nil {
 		payload, found = r.Payload(approved.Payload)
 	}
 	switch {
-	case !found || payload.Salt == (Salt{}):
+	case !found || payload.Salt == (audit.Salt{}):
 		r.addFindingf(f, SeverityInfo, FindingDigestGone, "%s can no longer be compared with the approval: the payload was erased.", what)
 	case !approved.Confirms(payload, []byte(digest)):
 		r.addFindingf(f, SeverityPage, FindingDigestsDiffer, "%s was executed with other arguments than were approved.", what)
@@ -198,7 +197,7 @@ func (r *reconciler) checkOutcome(f Finding, k *interruptEvidence) {
 		return
 	}
 	approved, ok := k.approvedArgs()
-	action := ok && approved != (Digest{}) && !(k.run != nil && (k.run.EffectExternal || k.run.AskedAgain))
+	action := ok && approved != (audit.Digest{}) && !(k.run != nil && (k.run.EffectExternal || k.run.AskedAgain))
 	taken := k.run != nil && k.run.Applied
 	over := k.run != nil && k.run.Closed
 	switch {
@@ -216,17 +215,17 @@ func (r *reconciler) checkOutcome(f Finding, k *interruptEvidence) {
 }
 
 // outcomeOf returns the outcome of a record, or "" if it does not decide.
-func outcomeOf(body Body) Outcome {
+func outcomeOf(body audit.Body) Outcome {
 	switch body := body.(type) {
-	case RequestExpired:
+	case audit.RequestExpired:
 		return OutcomeExpire
-	case GrantUsed:
+	case audit.GrantUsed:
 		return OutcomeApprove
-	case RequestDecided:
+	case audit.RequestDecided:
 		switch {
 		case body.Verb.Approves():
 			return OutcomeApprove
-		case body.Verb == VerbReject, body.Verb == VerbReturn: // the store has one verdict for both
+		case body.Verb == audit.VerbReject, body.Verb == audit.VerbReturn: // the store has one verdict for both
 			return OutcomeReject
 		}
 		return OutcomeAnswer

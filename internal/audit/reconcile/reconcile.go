@@ -1,4 +1,6 @@
-package audit
+// Package reconcile compares the audit log with the effects and with the state of the runs, and
+// reports contradictions.
+package reconcile
 
 import (
 	"cmp"
@@ -6,13 +8,15 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/audit"
 )
 
-// ReconcileInput has the sources that must agree: the audit records, the effects, and the state of
+// Input has the sources that must agree: the audit records, the effects, and the state of
 // the runs. Each is read once.
-type ReconcileInput struct {
-	// Audit are the parsed records of an account; see [ParseRecords].
-	Audit iter.Seq2[Record, error]
+type Input struct {
+	// Audit are the parsed records of an account; see [audit.ParseRecords].
+	Audit iter.Seq2[audit.Record, error]
 	// Effects is the effect ledger, Interrupts the state of the interrupts in the runs, Clicks
 	// everything that channels received.
 	Effects    iter.Seq2[EffectEntry, error]
@@ -20,7 +24,7 @@ type ReconcileInput struct {
 	Clicks     iter.Seq2[ChannelClick, error]
 
 	// Payload returns a payload that was not erased. Only the salt is needed, not the data.
-	Payload func(id string) (Payload, bool)
+	Payload func(id string) (audit.Payload, bool)
 	// Member reports whether a person was in a group at a time. If it is nil, memberships are not
 	// checked.
 	Member func(principal, group string, at time.Time) Membership
@@ -41,7 +45,7 @@ type EffectEntry struct {
 	Digest string
 	// Key is the idempotency key.
 	Key          string
-	State        EffectState
+	State        audit.EffectState
 	Begun, Ended time.Time
 }
 
@@ -70,7 +74,7 @@ type InterruptEntry struct {
 
 // ReceiptEntry is the receipt of an external agent.
 type ReceiptEntry struct {
-	Outcome ReceiptOutcome
+	Outcome audit.ReceiptOutcome
 	// Digest is the plain digest of the action with its arguments.
 	Digest string
 	At     time.Time
@@ -164,10 +168,10 @@ type Finding struct {
 	Text string
 }
 
-// Reconcile compares the sources. Contradictions are findings, most severe first. An error means
+// Run compares the sources. Contradictions are findings, most severe first. An error means
 // that a source could not be read.
-func Reconcile(books ReconcileInput) ([]Finding, error) {
-	r := reconciler{ReconcileInput: books, evidence: make(map[string]*interruptEvidence), clicks: make(map[string]bool)}
+func Run(books Input) ([]Finding, error) {
+	r := reconciler{Input: books, evidence: make(map[string]*interruptEvidence), clicks: make(map[string]bool)}
 	r.Grace, r.ReceiptAfter = cmp.Or(r.Grace, 15*time.Minute), cmp.Or(r.ReceiptAfter, 24*time.Hour)
 	steps := []func() error{
 		func() error { return forEach(r.Audit, r.addRecord) },
@@ -209,7 +213,7 @@ func forEach[T any](all iter.Seq2[T, error], do func(T)) error {
 }
 
 type reconciler struct {
-	ReconcileInput
+	Input
 	evidence map[string]*interruptEvidence // by interrupt
 	clicks   map[string]bool               // click keys in the audit log
 	findings []Finding
@@ -217,8 +221,8 @@ type reconciler struct {
 
 // interruptEvidence is everything that the sources say about one interrupt.
 type interruptEvidence struct {
-	decision *Record // the decision, the expiry or the use of a grant
-	intents  map[int]Record
+	decision *audit.Record // the decision, the expiry or the use of a grant
+	intents  map[int]audit.Record
 	receipts map[int]bool
 	effects  []EffectEntry
 	run      *InterruptEntry
@@ -227,40 +231,40 @@ type interruptEvidence struct {
 func (r *reconciler) evidenceFor(interrupt string) *interruptEvidence {
 	k, ok := r.evidence[interrupt]
 	if !ok {
-		k = &interruptEvidence{intents: make(map[int]Record), receipts: make(map[int]bool)}
+		k = &interruptEvidence{intents: make(map[int]audit.Record), receipts: make(map[int]bool)}
 		r.evidence[interrupt] = k
 	}
 	return k
 }
 
-func (r *reconciler) addRecord(rec Record) {
+func (r *reconciler) addRecord(rec audit.Record) {
 	switch body := rec.Body.(type) {
-	case RequestDecided:
+	case audit.RequestDecided:
 		r.clicks[body.Click.Key] = true
 		r.checkMembership(rec, body)
 		if body.Settles {
 			r.addDecision(rec)
 		}
-	case RequestRefused:
+	case audit.RequestRefused:
 		r.clicks[body.Click.Key] = true
-	case RequestExpired:
+	case audit.RequestExpired:
 		r.addDecision(rec)
-	case GrantUsed:
+	case audit.GrantUsed:
 		// otherwise there was no request: the intent names the rule
 		if rec.Location.Interrupt != "" {
 			r.addDecision(rec)
 		}
-	case EffectBegun:
+	case audit.EffectBegun:
 		r.evidenceFor(rec.Location.Interrupt).intents[body.Number] = rec
-	case EffectEnded:
+	case audit.EffectEnded:
 		r.evidenceFor(rec.Location.Interrupt).receipts[body.Number] = true
-	case RequestAsked, RequestDelivered, RequestViewed, RequestRendered, RequestRevealed, RequestClaimed, RequestReleased, RequestEscalated, RequestDelegated, RequestSnoozed, RequestChanged, RequestCommented, RequestWithdrawn, PolicyLoaded, PolicyDenied, PolicyAllowed,
+	case audit.RequestAsked, audit.RequestDelivered, audit.RequestViewed, audit.RequestRendered, audit.RequestRevealed, audit.RequestClaimed, audit.RequestReleased, audit.RequestEscalated, audit.RequestDelegated, audit.RequestSnoozed, audit.RequestChanged, audit.RequestCommented, audit.RequestWithdrawn, audit.PolicyLoaded, audit.PolicyDenied, audit.PolicyAllowed,
 		// not in any other source, or compared as InterruptEntry.Receipt
-		AgentReceipt, GrantMade, GrantRevoked, NotificationsChanged, WebhookChanged, APIKeyMade, APIKeyRevoked, SessionBegun, SessionEnded, ChannelLinked, ChannelUnlinked, RunStarted, RunEnded, RunParked, RunRetried, LogExported, PayloadsErased, LogVerified, LogSigned:
+		audit.AgentReceipt, audit.GrantMade, audit.GrantRevoked, audit.NotificationsChanged, audit.WebhookChanged, audit.APIKeyMade, audit.APIKeyRevoked, audit.SessionBegun, audit.SessionEnded, audit.ChannelLinked, audit.ChannelUnlinked, audit.RunStarted, audit.RunEnded, audit.RunParked, audit.RunRetried, audit.LogExported, audit.PayloadsErased, audit.LogVerified, audit.LogSigned:
 	}
 }
 
-func (r *reconciler) addDecision(rec Record) {
+func (r *reconciler) addDecision(rec audit.Record) {
 	k := r.evidenceFor(rec.Location.Interrupt)
 	if k.decision == nil { // the first decision counts
 		k.decision = &rec
@@ -280,7 +284,7 @@ func (r *reconciler) addInterrupt(line InterruptEntry) { r.evidenceFor(line.Inte
 func (r *reconciler) checkClick(c ChannelClick) {
 	if !r.clicks[c.Key] && r.pastGrace(c.At) {
 		r.addFinding(Finding{Severity: SeverityWarn, Code: FindingClickLost, Text: fmt.Sprintf(
-			"A click on %s at %s (delivery %s) was lost: the audit log has no decision and no refusal for it.", c.Surface, TimestampOf(c.At), c.Key)})
+			"A click on %s at %s (delivery %s) was lost: the audit log has no decision and no refusal for it.", c.Surface, audit.TimestampOf(c.At), c.Key)})
 	}
 }
 
@@ -288,8 +292,8 @@ func (r *reconciler) addFinding(f Finding)       { r.findings = append(r.finding
 func (r *reconciler) pastGrace(t time.Time) bool { return r.Now.Sub(t) > r.Grace }
 
 // checkMembership checks that a decision counted only for groups of its actor.
-func (r *reconciler) checkMembership(rec Record, d RequestDecided) {
-	if r.Member == nil || rec.Actor.Kind != ActorPerson {
+func (r *reconciler) checkMembership(rec audit.Record, d audit.RequestDecided) {
+	if r.Member == nil || rec.Actor.Kind != audit.ActorPerson {
 		return
 	}
 	f := Finding{Run: rec.Location.Run, Interrupt: rec.Location.Interrupt, Seq: rec.Seq}
@@ -310,23 +314,5 @@ func (r *reconciler) checkMembership(rec Record, d RequestDecided) {
 			f.Text = fmt.Sprintf("It is no longer known whether %s was a member of %s at %s.", rec.Actor.Principal, group, rec.Time)
 		}
 		r.addFinding(f)
-	}
-}
-
-// ParseRecords parses the records of a log. It skips unknown kinds.
-func ParseRecords(raw iter.Seq2[[]byte, error]) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		for bytes, err := range raw {
-			var rec Record
-			if err == nil {
-				rec, err = Parse(bytes)
-			}
-			if isUnknownKind(err) {
-				continue
-			}
-			if !yield(rec, err) || err != nil {
-				return
-			}
-		}
 	}
 }

@@ -179,7 +179,9 @@ type Executor struct {
 	providers *providers.Set
 	governor  *govern.Governor
 	requests  *requests.Service
+	personal  *requests.Personal
 	outbox    *outbox.Sender
+	messenger *outbox.Messenger
 	webhooks  *webhooks.Service
 	expiry    *expiry.Job
 	worker    *worker.Worker
@@ -219,7 +221,9 @@ func New(config Config) (*Executor, error) {
 		Directory: config.Desk.Directory, Routes: config.Desk.routes(), Policy: config.Desk.Policy != nil, Notify: len(config.Desk.Channels) > 0,
 		RequestTimeout: config.RequestTimeout, Poll: config.Poll, Log: config.Log,
 	}, e.store, e.docs, e.governor, e.providers, e.background)
-	e.outbox = outbox.New(outbox.Config{Channels: config.Desk.Channels, Directory: config.Desk.Directory, Environment: config.Desk.Environment, BaseURL: config.Desk.BaseURL, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.background, e.stats)
+	e.personal = requests.NewPersonal(e.store, e.docs)
+	e.outbox = outbox.New(outbox.Config{Channels: config.Desk.Channels, Directory: config.Desk.Directory, Environment: config.Desk.Environment, BaseURL: config.Desk.BaseURL, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.background, e.stats)
+	e.messenger = outbox.NewMessenger(config.Poll, config.Log, e.store, e.docs, e.requests, e.providers, e.background)
 	e.webhooks = webhooks.New(webhooks.Config{
 		Sender: config.Webhooks, Environment: config.Desk.Environment, BaseURL: config.Desk.BaseURL, Poll: config.Poll, Log: config.Log, Card: e.outbox.Card,
 	}, e.store, e.docs, e.background)
@@ -235,7 +239,7 @@ func New(config Config) (*Executor, error) {
 	e.views = view.New(config.Poll, e.store, e.docs, e.providers, e.waiter, e.background)
 	e.periodic = periodic.New(config.Poll, e.store, e.docs, e.background)
 	e.admin = admin.New(admin.Config{Retention: config.Retention, Audit: config.Audit, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.periodic, e.background)
-	e.Reads = Reads{views: e.views, requests: e.requests, providers: e.providers, waiter: e.waiter}
+	e.Reads = Reads{views: e.views, requests: e.requests, personal: e.personal, providers: e.providers, waiter: e.waiter}
 	e.Policies = Policies{governor: e.governor, requests: e.requests}
 	e.Channels = Channels{outbox: e.outbox}
 	e.Webhooks = Webhooks{webhooks: e.webhooks}
@@ -258,7 +262,7 @@ func (e *Executor) StartWorkers() {
 	}
 	e.background.Tasks.Go(e.expiry.ExpireLoop)
 	e.background.Tasks.Go(func() { e.requests.RouteLoop(e.decidePending) })
-	e.background.Tasks.Go(e.outbox.RunMessageLoop)
+	e.background.Tasks.Go(e.messenger.Loop)
 	e.background.Tasks.Go(e.keyLoop)
 	if len(e.config.Desk.Channels) > 0 {
 		e.background.Tasks.Go(e.outbox.OutboxLoop)

@@ -31,6 +31,7 @@ type SettledRequest = view.SettledRequest
 type Reads struct {
 	views     *view.Reader
 	requests  *requests.Service
+	personal  *requests.Personal
 	providers *providers.Set
 	waiter    *await.Waiter
 }
@@ -181,12 +182,12 @@ type SavedView = requests.SavedView
 // Passkeys returns what WritePasskeys has stored for a member, and its revision; 0 if there is
 // nothing.
 func (r Reads) Passkeys(ctx context.Context, account, member string) (data []byte, revision int64, err error) {
-	return r.requests.Passkeys(ctx, account, member)
+	return r.personal.Passkeys(ctx, account, member)
 }
 
 // SavedViews returns the saved views of a person.
 func (r Reads) SavedViews(ctx context.Context, account, person string) ([]SavedView, error) {
-	return r.requests.SavedViews(ctx, account, person)
+	return r.personal.SavedViews(ctx, account, person)
 }
 
 // GroupsOf returns the required groups of a request that a person belongs to.

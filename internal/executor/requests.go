@@ -82,13 +82,13 @@ func (e *Executor) returnForRedesign(ctx context.Context, account, id string, ac
 // ChangeViews replaces the saved views of a person by those that change returns. It may call change
 // several times. An error of change is returned, and nothing is written.
 func (e *Executor) ChangeViews(ctx context.Context, account, person string, change func([]SavedView) ([]SavedView, error)) error {
-	return e.requests.ChangeViews(ctx, account, person, change)
+	return e.personal.ChangeViews(ctx, account, person, change)
 }
 
 // WritePasskeys stores the passkeys of a member, encrypted, together with audit lines. It returns
 // store.ErrStale if the stored ones do not have the revision.
 func (e *Executor) WritePasskeys(ctx context.Context, account, member string, data []byte, revision int64, audit ...[]byte) error {
-	return e.requests.WritePasskeys(ctx, account, member, data, revision, audit...)
+	return e.personal.WritePasskeys(ctx, account, member, data, revision, audit...)
 }
 
 // Receipt is what an agent elsewhere says it did after the decision on its request.

@@ -179,5 +179,5 @@ var executorMutants = []mutant{
 	{"I12", "settled-doubt-cleared", "An effect in doubt stays a finding after a later attempt.",
 		ignore(3), "./internal/audit", "TestReconcile_WithinGraceHasNoFindings"},
 	{"I4", "repeatable-target-checked", "Reconciliation treats every target as one that supports idempotency keys.",
-		ignore(1), "./internal/audit ./executor/...", "TestReconcile"},
+		ignore(1), "./internal/audit ./internal/executor/...", "TestReconcile"},
 }

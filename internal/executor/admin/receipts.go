@@ -17,8 +17,8 @@ import (
 // runReceipts is what is known of the receipt of a run of an external agent.
 type runReceipts struct {
 	entry    *reconcile.ReceiptEntry // nil if there is none
-	expected bool                // the agent should send one after an approval
-	byRule   *ruleReceipt        // set if no person was asked
+	expected bool                    // the agent should send one after an approval
+	byRule   *ruleReceipt            // set if no person was asked
 }
 
 // ruleReceipt is the receipt of a run that a rule decided.

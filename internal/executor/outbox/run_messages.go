@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -12,9 +14,11 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/background"
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/ids"
+	"github.com/fermata-go/fermata/internal/executor/providers"
 	"github.com/fermata-go/fermata/internal/executor/requests"
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/encrypted"
 	"github.com/fermata-go/fermata/provider"
 )
 
@@ -41,39 +45,58 @@ const (
 // runOrigin is the actor of what a run answers.
 var runOrigin = desk.From{Actor: desk.Actor{ID: "agent:run", Kind: desk.ActorAgent}, Via: "run"}
 
-// RunMessageLoop delivers messages to runs until the executor is stopped.
-func (o *Sender) RunMessageLoop() {
-	for !o.background.IsStopping() {
-		o.background.LogRepeated("looking for what runs were asked", o.deliverRunMessages())
-		o.background.Sleep(o.config.Poll)
+// Messenger delivers messages of people to runs: questions, and that requests were withdrawn.
+type Messenger struct {
+	poll       time.Duration
+	log        *slog.Logger
+	store      *encrypted.Store
+	docs       *docs.Docs
+	requests   *requests.Service
+	providers  *providers.Set
+	background *background.Group
+	// answeringNow counts the messages that are being answered here, sendingNow those that are only
+	// sent elsewhere.
+	answeringNow, sendingNow atomic.Int64
+}
+
+// NewMessenger returns a messenger.
+func NewMessenger(poll time.Duration, log *slog.Logger, store *encrypted.Store, docs *docs.Docs, requests *requests.Service, providers *providers.Set, background *background.Group) *Messenger {
+	return &Messenger{poll: poll, log: log, store: store, docs: docs, requests: requests, providers: providers, background: background}
+}
+
+// Loop delivers messages to runs until the executor is stopped.
+func (m *Messenger) Loop() {
+	for !m.background.IsStopping() {
+		m.background.LogRepeated("looking for what runs were asked", m.deliverRunMessages())
+		m.background.Sleep(m.poll)
 	}
 }
 
 // deliverRunMessages delivers due messages to runs. Each is claimed by its revision, so that one of
 // several processes delivers it, and delivered in the background, so that a slow run does not delay
 // others. Messages that may call a model are limited.
-func (o *Sender) deliverRunMessages() error {
-	due, err := o.store.DueDocuments(o.background.Ctx, docs.RunMessageKind, maxConcurrentClarifications+maxConcurrentSends)
+func (m *Messenger) deliverRunMessages() error {
+	due, err := m.store.DueDocuments(m.background.Ctx, docs.RunMessageKind, maxConcurrentClarifications+maxConcurrentSends)
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	now, err := o.store.Now(o.background.Ctx)
+	now, err := m.store.Now(m.background.Ctx)
 	if err != nil {
 		return err
 	}
 	for _, paper := range due {
 		var back requests.RunMessage
 		failure := json.Unmarshal(paper.Index, &back)
-		places, most := &o.answeringNow, int64(maxConcurrentClarifications)
+		places, most := &m.answeringNow, int64(maxConcurrentClarifications)
 		if back.Remote {
-			places, most = &o.sendingNow, maxConcurrentSends
+			places, most = &m.sendingNow, maxConcurrentSends
 		}
 		if places.Load() >= most {
 			continue // no other slot is free
 		}
 		back.Attempts++
 		if failure == nil {
-			failure = o.docs.UpdateIndex(o.background.Ctx, &paper, back, now.Add(clarifyLease))
+			failure = m.docs.UpdateIndex(m.background.Ctx, &paper, back, now.Add(clarifyLease))
 		}
 		switch {
 		case errors.Is(failure, store.ErrStale): // another process has it
@@ -81,9 +104,9 @@ func (o *Sender) deliverRunMessages() error {
 			err = errors.Join(err, failure)
 		default:
 			places.Add(1)
-			o.background.Tasks.Go(func() {
+			m.background.Tasks.Go(func() {
 				defer places.Add(-1)
-				o.deliverRunMessage(paper, back, now)
+				m.deliverRunMessage(paper, back, now)
 			})
 		}
 	}
@@ -91,32 +114,32 @@ func (o *Sender) deliverRunMessages() error {
 }
 
 // deliverRunMessage delivers one message, and notes what became of it.
-func (o *Sender) deliverRunMessage(paper store.Document, back requests.RunMessage, now time.Time) {
+func (m *Messenger) deliverRunMessage(paper store.Document, back requests.RunMessage, now time.Time) {
 	begun := time.Now()
-	ctx, cancel := context.WithTimeout(o.background.Ctx, clarifyTimeout)
+	ctx, cancel := context.WithTimeout(m.background.Ctx, clarifyTimeout)
 	defer cancel()
 	var err error
 	if back.Withdrawn != "" {
-		err = o.deliverWithdrawal(ctx, paper, back)
+		err = m.deliverWithdrawal(ctx, paper, back)
 	} else {
-		err = o.answerClarification(ctx, paper.Account, back)
+		err = m.answerClarification(ctx, paper.Account, back)
 	}
 	var next time.Time // never again
 	switch {
 	case err == nil:
 		back.Result = messageDelivered
-	case o.background.Ctx.Err() != nil:
+	case m.background.Ctx.Err() != nil:
 		next = now // this process stops, and another one asks
 	default:
 		if back.Result = messageFailed; back.Attempts < maxClarifyAttempts && !errors.Is(err, provider.ErrPark) {
 			next = now.Add(time.Since(begun) + clarifyDelay(err, back.Attempts))
 		}
-		o.config.Log.Warn("message to run not delivered", "account", paper.Account, "request", back.Request, "tries", back.Attempts, "again", !next.IsZero(), "why", background.ErrorClass(err))
+		m.log.Warn("message to run not delivered", "account", paper.Account, "request", back.Request, "tries", back.Attempts, "again", !next.IsZero(), "why", background.ErrorClass(err))
 	}
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer release()
-	if err := o.docs.UpdateIndex(settle, &paper, back, next); err != nil && !errors.Is(err, store.ErrStale) {
-		o.config.Log.Error("recording a delivery failed", "account", paper.Account, "request", back.Request, "err", err)
+	if err := m.docs.UpdateIndex(settle, &paper, back, next); err != nil && !errors.Is(err, store.ErrStale) {
+		m.log.Error("recording a delivery failed", "account", paper.Account, "request", back.Request, "err", err)
 	}
 }
 
@@ -130,19 +153,19 @@ func clarifyDelay(err error, tries int) time.Duration {
 
 // answerClarification lets a run answer a question, and adds the answer to the request, unless the
 // question was answered or the request is over.
-func (o *Sender) answerClarification(ctx context.Context, account string, back requests.RunMessage) error {
-	known, err := o.docs.Request(ctx, account, back.Request)
+func (m *Messenger) answerClarification(ctx context.Context, account string, back requests.RunMessage) error {
+	known, err := m.docs.Request(ctx, account, back.Request)
 	if err != nil {
 		return err
 	}
 	if known == nil || known.State != desk.StateOpen || back.Number > len(known.Clarifications) || known.Clarifications[back.Number-1].Answer != nil {
 		return nil
 	}
-	text, err := o.askProvider(ctx, account, back, known.Clarifications[back.Number-1])
+	text, err := m.askProvider(ctx, account, back, known.Clarifications[back.Number-1])
 	if err != nil || text == "" {
 		return err
 	}
-	_, err = o.requests.Act(ctx, account, back.Request, desk.AnswerClarification{From: runOrigin, Number: back.Number, Answer: text})
+	_, err = m.requests.Act(ctx, account, back.Request, desk.AnswerClarification{From: runOrigin, Number: back.Number, Answer: text})
 	if _, over := errors.AsType[*desk.ClosedError](err); over || errors.Is(err, desk.ErrNoClarification) {
 		return nil // answered or decided in the meantime
 	}
@@ -151,17 +174,17 @@ func (o *Sender) answerClarification(ctx context.Context, account string, back r
 
 // askProvider returns the run's reply, or "". It does not change the run, which waits because the
 // request is open.
-func (o *Sender) askProvider(ctx context.Context, account string, back requests.RunMessage, question desk.Clarification) (text string, err error) {
+func (m *Messenger) askProvider(ctx context.Context, account string, back requests.RunMessage, question desk.Clarification) (text string, err error) {
 	defer recovery.Recover(&err)
-	asked, err := o.store.InboxItem(ctx, account, back.Request)
+	asked, err := m.store.InboxItem(ctx, account, back.Request)
 	if err != nil {
 		return "", err
 	}
-	run, err := o.store.Get(ctx, account, asked.StateKey)
+	run, err := m.store.Get(ctx, account, asked.StateKey)
 	if err != nil || run.ID != asked.Run {
 		return "", err
 	}
-	p, err := o.providers.Of(run)
+	p, err := m.providers.Of(run)
 	if err != nil {
 		return "", err
 	}
@@ -169,7 +192,7 @@ func (o *Sender) askProvider(ctx context.Context, account string, back requests.
 	if !hears {
 		return "", nil
 	}
-	named, err := o.providers.RunView(run, o.store)
+	named, err := m.providers.RunView(run, m.store)
 	if err != nil {
 		return "", err
 	}
@@ -177,10 +200,10 @@ func (o *Sender) askProvider(ctx context.Context, account string, back requests.
 		InterruptID: ids.ProviderID(asked.ID), Envelope: fermata.Envelope{Kind: asked.Kind},
 		Number: back.Number, Text: question.Text, By: question.By, At: question.At, Attempt: back.Attempts - 1,
 	}
-	if about.Data, err = o.store.Data(asked.Interrupt); err != nil {
+	if about.Data, err = m.store.Data(asked.Interrupt); err != nil {
 		return "", err
 	}
-	if about.Input, err = o.store.Input(run); err != nil {
+	if about.Input, err = m.store.Input(run); err != nil {
 		return "", err
 	}
 	text, err = explainer.Explain(ctx, named, about)

@@ -5,14 +5,12 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/background"
 	"github.com/fermata-go/fermata/internal/executor/docs"
-	"github.com/fermata-go/fermata/internal/executor/providers"
 	"github.com/fermata-go/fermata/internal/executor/requests"
 	"github.com/fermata-go/fermata/internal/executor/stats"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
@@ -30,27 +28,23 @@ type Config struct {
 	Log                  *slog.Logger
 }
 
-// Sender delivers notices and messages.
+// Sender delivers notices to people.
 type Sender struct {
 	config     Config
 	store      *encrypted.Store
 	docs       *docs.Docs
 	requests   *requests.Service
-	providers  *providers.Set
 	background *background.Group
 	stats      *stats.Counter
 	channels   map[string]channel.Channel // by kind
 	inbox      desk.Channels              // what people find without a channel
 	accepted   chan struct{}              // signals a new message of a person
 	outages    outages
-	// answeringNow counts the messages to runs that are being answered here, sendingNow those that
-	// are only sent elsewhere.
-	answeringNow, sendingNow atomic.Int64
 }
 
 // New returns a sender.
-func New(config Config, store *encrypted.Store, docs *docs.Docs, requests *requests.Service, providers *providers.Set, background *background.Group, stats *stats.Counter) *Sender {
-	o := &Sender{config: config, store: store, docs: docs, requests: requests, providers: providers, background: background, stats: stats, channels: make(map[string]channel.Channel), accepted: make(chan struct{}, 1)}
+func New(config Config, store *encrypted.Store, docs *docs.Docs, requests *requests.Service, background *background.Group, stats *stats.Counter) *Sender {
+	o := &Sender{config: config, store: store, docs: docs, requests: requests, background: background, stats: stats, channels: make(map[string]channel.Channel), accepted: make(chan struct{}, 1)}
 	for _, c := range config.Channels {
 		o.channels[c.Kind()] = c
 	}

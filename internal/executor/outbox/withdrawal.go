@@ -12,17 +12,17 @@ import (
 )
 
 // deliverWithdrawal delivers that message.
-func (o *Sender) deliverWithdrawal(ctx context.Context, paper store.Document, back requests.RunMessage) (err error) {
+func (m *Messenger) deliverWithdrawal(ctx context.Context, paper store.Document, back requests.RunMessage) (err error) {
 	defer recovery.Recover(&err)
 	// another run may have the state key
-	history, err := o.store.History(ctx, paper.Account, paper.Run)
+	history, err := m.store.History(ctx, paper.Account, paper.Run)
 	if docs.IsNotFound(err) {
 		return nil // it was deleted
 	}
 	if err != nil {
 		return err
 	}
-	p, err := o.providers.Of(history.Run)
+	p, err := m.providers.Of(history.Run)
 	if err != nil {
 		return err
 	}
@@ -30,12 +30,12 @@ func (o *Sender) deliverWithdrawal(ctx context.Context, paper store.Document, ba
 	if !hears {
 		return nil
 	}
-	named, err := o.providers.RunView(history.Run, o.store)
+	named, err := m.providers.RunView(history.Run, m.store)
 	if err != nil {
 		return err
 	}
 	gone := provider.Withdrawal{InterruptID: ids.ProviderID(back.Request), Reason: back.Withdrawn, At: paper.Created, Attempt: back.Attempts - 1}
-	if gone.Input, err = o.store.Input(history.Run); err != nil {
+	if gone.Input, err = m.store.Input(history.Run); err != nil {
 		return err
 	}
 	return withdrawer.NotifyWithdrawn(ctx, named, gone)

@@ -8,20 +8,20 @@ import (
 )
 
 // Passkeys returns the stored passkeys of a member, and their revision; 0 if there were never any.
-func (s *Service) Passkeys(ctx context.Context, account, member string) (data []byte, revision int64, err error) {
-	doc, err := s.store.Document(ctx, account, docs.PasskeysKind, member)
+func (p *Personal) Passkeys(ctx context.Context, account, member string) (data []byte, revision int64, err error) {
+	doc, err := p.store.Document(ctx, account, docs.PasskeysKind, member)
 	if docs.IsNotFound(err) {
 		return nil, 0, nil
 	}
 	if err == nil {
-		data, err = s.store.Body(doc)
+		data, err = p.store.Body(doc)
 	}
 	return data, doc.Revision, err
 }
 
 // WritePasskeys replaces the passkeys of a member, together with audit lines. It returns
 // store.ErrStale if they no longer have the revision.
-func (s *Service) WritePasskeys(ctx context.Context, account, member string, data []byte, revision int64, audit ...[]byte) error {
+func (p *Personal) WritePasskeys(ctx context.Context, account, member string, data []byte, revision int64, audit ...[]byte) error {
 	change := store.DocumentChange{Kind: docs.PasskeysKind, ID: member, BaseRevision: revision, Body: data}
-	return s.store.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{change}, Audit: audit})
+	return p.store.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{change}, Audit: audit})
 }

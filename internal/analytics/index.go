@@ -19,7 +19,7 @@ type RequestIndex struct {
 	// WordCount is the number of words to read.
 	WordCount int    `json:"words"`
 	State     string `json:"state"`
-	// Outcome is approve, reject, answer, expire, escape or withdraw, once decided. By is the
+	// Outcome is approve, reject, answer, expire, abandon or withdraw, once decided. By is the
 	// person whose vote decided.
 	Outcome   string `json:"outcome,omitempty"`
 	By        string `json:"by,omitempty"`

@@ -91,7 +91,7 @@ func (s generator) next() (RequestIndex, VoteIndex) {
 		case 4:
 			r.Action, r.Rule = "", ""
 		default:
-			r.Outcome = []string{"reject", "answer", "expire", "escape", "withdraw"}[s.IntN(5)]
+			r.Outcome = []string{"reject", "answer", "expire", "abandon", "withdraw"}[s.IntN(5)]
 		}
 	}
 	v := VoteIndex{Actor: r.By, Verb: "approve", Via: []string{"", "slack", "http/oidc amr=otp", "mcp"}[s.IntN(4)], WordCount: r.WordCount, Created: at, Viewed: r.Viewed, At: at + s.about(60)}

@@ -117,7 +117,7 @@ func (w *referenceReport) row(name string, requests []RequestIndex) Row {
 	ended := func(as string) int { return how(func(r RequestIndex) bool { return r.Outcome == as }) }
 	row := Row{
 		Name: name, Requests: len(requests), Open: ended(""), Approved: ended("approve"), Rejected: ended("reject"), Answered: ended("answer"), Expired: ended("expire"),
-		Abandoned: ended("escape"), Withdrawn: ended("withdraw"), Edited: how(func(r RequestIndex) bool { return r.Outcome == "approve" && r.Edited > 0 }),
+		Abandoned: ended("abandon"), Withdrawn: ended("withdraw"), Edited: how(func(r RequestIndex) bool { return r.Outcome == "approve" && r.Edited > 0 }),
 		Clarified: how(func(r RequestIndex) bool { return r.Clarifications > 0 }), Paged: how(func(r RequestIndex) bool { return r.Paged > 0 }),
 	}
 	var views, decisions []int64

@@ -19,7 +19,7 @@ func decided(at time.Time, after time.Duration, outcome, by string) analytics.Re
 
 func TestReport_CountsOutcomes(t *testing.T) {
 	c := analytics.NewCollector(analytics.Query{Since: monday}, monday.Add(24*time.Hour))
-	for n, outcome := range []string{"approve", "approve", "reject", "expire", "escape", "withdraw"} {
+	for n, outcome := range []string{"approve", "approve", "reject", "expire", "abandon", "withdraw"} {
 		r := decided(monday.Add(time.Duration(n)*time.Minute), time.Duration(n+1)*time.Minute, outcome, "ann")
 		if n == 1 {
 			r.Edited, r.Clarifications, r.Paged = 1, 2, 1

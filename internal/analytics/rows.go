@@ -49,7 +49,7 @@ func (row *Row) add(r RequestIndex) {
 		row.Answered++
 	case "expire":
 		row.Expired++
-	case "escape":
+	case "abandon":
 		row.Abandoned++
 	case "withdraw":
 		row.Withdrawn++

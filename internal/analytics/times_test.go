@@ -15,7 +15,7 @@ func TestReport_DecisionsByDayAndHourInZone(t *testing.T) {
 	now := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
 	c := analytics.NewCollector(analytics.Query{Since: now.AddDate(0, 0, -7), Zone: zurich}, now)
 	late := time.Date(2026, 11, 16, 23, 30, 0, 0, time.UTC) // 00:30 on the 17th in Zurich
-	for _, outcome := range []string{"approve", "approve", "reject", "answer", "expire", "escape", "withdraw"} {
+	for _, outcome := range []string{"approve", "approve", "reject", "answer", "expire", "abandon", "withdraw"} {
 		c.AddRequest(decided(late.Add(-time.Hour), time.Hour, outcome, "ann"))
 	}
 	c.AddRequest(analytics.RequestIndex{Created: ms(late)}) // open

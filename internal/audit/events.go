@@ -405,7 +405,7 @@ const (
 	VerbReturn           Verb = "return" // for redesign
 	VerbRespond          Verb = "respond"
 	VerbAskClarification Verb = "ask_back"
-	VerbAbandon          Verb = "escape"
+	VerbAbandon          Verb = "abandon"
 )
 
 func (v Verb) valid() error {

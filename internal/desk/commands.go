@@ -35,7 +35,7 @@ const (
 	CommandExtend              CommandName = "extend"
 	CommandEscalate            CommandName = "escalate"
 	CommandWithdraw            CommandName = "withdraw"
-	CommandAbandon             CommandName = "escape"
+	CommandAbandon             CommandName = "abandon"
 	CommandUndo                CommandName = "undo"
 	CommandTick                CommandName = "tick"
 	CommandRecordDelivery      CommandName = "delivered"

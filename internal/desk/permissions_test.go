@@ -52,7 +52,7 @@ approve         ok           ok           ok           ok           ok          
 edit            ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
 reject          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
 respond         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
-escape          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  ok
+abandon         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  ok
 ask_back        ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  decision_pending
 answer_back     no_question  no_question  no_question  no_question  ok           no_question  no_question  expired  already_decided  expired  withdrawn  no_question
 comment         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn  ok
@@ -75,7 +75,7 @@ func allCommands(w *fixture) map[string]desk.Command {
 		"view": desk.View{From: ann}, "claim": desk.Claim{From: ann}, "release": desk.Release{From: ann},
 		"approve": desk.Approve{From: ann}, "edit": desk.ApproveEdited{From: ann, Args: json.RawMessage(`{"table":"users","limit":50}`)},
 		"reject": desk.Reject{From: ann, Reason: "no"}, "respond": desk.Respond{From: ann, Value: json.RawMessage(`1`)},
-		"escape": desk.Abandon{From: ann}, "ask_back": desk.AskClarification{From: ann, Question: "why?"},
+		"abandon": desk.Abandon{From: ann}, "ask_back": desk.AskClarification{From: ann, Question: "why?"},
 		"answer_back": desk.AnswerClarification{From: w.fromRun(), Number: 1, Answer: "because"}, "comment": desk.Comment{From: ann, Text: "hm"},
 		"delegate": desk.Delegate{From: ann, To: "bob"}, "snooze": desk.Snooze{From: ann, Until: w.now.Add(2 * time.Hour)},
 		"extend": desk.Extend{From: ann, Until: w.request.Deadline.Add(time.Hour)}, "escalate": desk.Escalate{From: ann},
@@ -144,7 +144,7 @@ func TestPermissions_EveryCommandByUnauthorizedActor(t *testing.T) {
 		"nobody":        {desk.Actor{}, map[string]string{"*": "not_yours"}},
 		"no kind":       {desk.Actor{ID: "ann"}, map[string]string{"*": "not_yours"}},
 		"a stranger":    {desk.PersonActor("eve", requirement.AuthHardware), map[string]string{"*": "not_member", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
-		"the requester": {desk.PersonActor("rita", requirement.AuthHardware), map[string]string{"*": "excluded", "withdraw": "", "escape": "", "answer_back": "", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
+		"the requester": {desk.PersonActor("rita", requirement.AuthHardware), map[string]string{"*": "excluded", "withdraw": "", "abandon": "", "answer_back": "", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
 		"the author":    {desk.PersonActor("arno", requirement.AuthHardware), map[string]string{"*": "excluded", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "undo": "nothing_to_undo", "release": "not_claimed"}},
 		"an agent":      {robot, map[string]string{"*": "not_human", "withdraw": "not_yours", "answer_back": "", "comment": ""}},
 		"the system":    {desk.SystemActor("executor"), map[string]string{"*": "not_human", "withdraw": "", "answer_back": "", "comment": "", "undo": "nothing_to_undo"}},

@@ -265,7 +265,7 @@ const (
 	OutcomeReturned  Outcome = "return" // for redesign: neither approved nor rejected
 	OutcomeAnswered  Outcome = "answer"
 	OutcomeExpired   Outcome = "expire"
-	OutcomeAbandoned Outcome = "escape"
+	OutcomeAbandoned Outcome = "abandon"
 	OutcomeWithdrawn Outcome = "withdraw"
 )
 

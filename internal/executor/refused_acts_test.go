@@ -70,7 +70,7 @@ func TestRefused_EveryRefusedActIsInTheLog(t *testing.T) {
 		}
 		want := []string{
 			"mallory claim not_allowed", "bob delegate not_allowed", "bob delegate own_request", "mallory ask_back not_allowed", "req snooze own_request",
-			"bob extend not_possible", "bob release not_possible", "mallory escape not_allowed",
+			"bob extend not_possible", "bob release not_possible", "mallory abandon not_allowed",
 		}
 		if got := refusals(t, s); !slices.Equal(got, want) {
 			t.Errorf("refusals in the log:\n%s", strings.Join(got, "\n"))

@@ -56,7 +56,7 @@ func TestMerge_TakesStrictestParts(t *testing.T) {
 			func(r *policy.Requirement) { r.Groups[0].Widen = []string{"group:n"} },
 		},
 		"one does not widen":         {`groups: [{from: ["group:x"], widen: ["group:m"]}], deadline: 24h`, base, func(*policy.Requirement) {}},
-		"verbs in both":              {base + `, verbs: [approve, reject, claim, ask]`, base + `, verbs: [reject, approve, ask, escape]`, func(r *policy.Requirement) { r.Verbs = []requirement.Verb{"approve", "reject", "ask"} }},
+		"verbs in both":              {base + `, verbs: [approve, reject, claim, ask]`, base + `, verbs: [reject, approve, ask, abandon]`, func(r *policy.Requirement) { r.Verbs = []requirement.Verb{"approve", "reject", "ask"} }},
 		"verbs in one":               {base, base + `, verbs: [reject, approve]`, func(r *policy.Requirement) { r.Verbs = []requirement.Verb{"approve", "reject"} }},
 		"reject before expire":       {base + `, on_timeout: reject`, base, func(r *policy.Requirement) { r.OnTimeout = requirement.RejectOnTimeout }},
 		"reject before default":      {base + `, on_timeout: default`, base + `, on_timeout: reject`, func(r *policy.Requirement) { r.OnTimeout = requirement.RejectOnTimeout }},
@@ -206,7 +206,7 @@ func TestWeakenings_ListsEveryDifference(t *testing.T) {
 			r.Groups[1].Stage = 3
 		},
 		"group:n can be added to group:x now":                 func(r *policy.Requirement) { r.Groups[0].Widen = []string{"group:m", "group:n", "group:x"} },
-		"escape is allowed now":                               func(r *policy.Requirement) { r.Verbs = append(r.Verbs, "escape") },
+		"abandon is allowed now":                              func(r *policy.Requirement) { r.Verbs = append(r.Verbs, "abandon") },
 		"deadline up from 1h to 2h":                           func(r *policy.Requirement) { r.Deadline *= 2 },
 		"count of group:x down from 2 to 1":                   func(r *policy.Requirement) { r.Groups[0].Count = 1 },
 		"2 of group:x, later also group:m no longer required": func(r *policy.Requirement) { r.Groups[0].From = []string{"group:x", "group:y"} },

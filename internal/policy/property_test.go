@@ -22,7 +22,7 @@ var conditions = []string{
 var demands = []string{
 	`groups: [{from: ["group:x"]}], deadline: 24h`,
 	`groups: [{from: ["group:x"], widen: ["group:m", "group:n"]}], deadline: 24h, verbs: [approve, reject, claim, ask]`,
-	`groups: [{from: ["group:x"], widen: ["group:n"]}, {from: ["group:y"], widen: ["group:x"]}], deadline: 24h, verbs: [escape, reject, approve, ask]`,
+	`groups: [{from: ["group:x"], widen: ["group:n"]}, {from: ["group:y"], widen: ["group:x"]}], deadline: 24h, verbs: [abandon, reject, approve, ask]`,
 	`groups: [{from: ["group:x"], count: 2}, {from: ["group:y"]}], deadline: 1h, min_auth: sso, editable: [/a, /b]`,
 	`groups: [{from: [anyone], count: 2}], deadline: 2h, separation_of_duties: [requester], remember_max: 8h, editable: [""]`,
 	`groups: [{from: [anyone]}], deadline: 30m, on_timeout: escalate, deny_count: 3, sensitive: [/a], visible_to: [requester], edit_reasons: [typo], on_escalate: return, editable: [/a/b]`,

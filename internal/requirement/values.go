@@ -100,7 +100,7 @@ const (
 	VerbSnooze           Verb = "snooze"
 	VerbExtend           Verb = "extend"
 	VerbEscalate         Verb = "escalate"
-	VerbAbandon          Verb = "escape"
+	VerbAbandon          Verb = "abandon"
 )
 
 // The default verbs of a request about an action, and of a question.

@@ -9,7 +9,7 @@ import (
 
 // digestNames are the actions whose name in the digest of an idempotency key differs from the path:
 // digests are stored, so they keep the first names of these actions.
-var digestNames = map[string]string{"clarify": "question", "abandon": "escape"}
+var digestNames = map[string]string{"clarify": "question"}
 
 // IdempotencyKey makes a command apply once per key. The digest is stored, so the JSON names of
 // the body must not change.

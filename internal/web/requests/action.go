@@ -101,7 +101,7 @@ var menu = []action{
 	{"return", "", func(m *Model, _ *page.Visit) bool { return m.Eligible() && m.returns() }, decideWith(returnAnswer)},
 	{"remember", "", func(m *Model, _ *page.Visit) bool { return m.Approval != nil && m.Eligible() && m.Allows("approve") }, approveAndRemember},
 	{"reveal", "", func(m *Model, _ *page.Visit) bool { return len(m.Masked) > 0 }, nil},
-	{"cancel", "", verb("escape"), act(client.ActionAbandon)},
+	{"cancel", "", verb("abandon"), act(client.ActionAbandon)},
 }
 
 func findAction(name string) (action, bool) {

@@ -17,6 +17,7 @@ type Activity struct {
 	IneligibleReason string              `json:"ineligibleReason,omitempty" doc:"Why the caller may not decide this request. Omitted if they may."`
 	Verbs            []string            `json:"verbs" doc:"The verbs that are allowed. It omits approve if the caller may do everything except approve."`
 	Editable         []string            `json:"editable,omitempty" doc:"JSON pointers of the arguments, or of the state of a held run, that the rules let an approver change; an empty pointer is everything."`
+	EditReasons      []string            `json:"editReasons,omitempty" doc:"Reason codes: an edit must name one of them in codes. Omitted if an edit needs none."`
 	Returns          bool                `json:"returns,omitempty" doc:"The verdict return, which sends the request back for redesign, is possible. Escalating does the same."`
 	Requirements     []Requirement       `json:"requirements"`
 	MemberOf         []string            `json:"memberOf,omitempty" doc:"The required groups that the caller belongs to, while the request is open."`

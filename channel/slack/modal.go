@@ -219,8 +219,13 @@ func editForm(r api.Request) (*schemaform.Field, error) {
 		return nil, errNoForm
 	}
 	args := approval.Args
-	if r.Activity != nil && r.Activity.Edit != nil {
-		args = r.Activity.Edit.Args
+	if a := r.Activity; a != nil {
+		if len(a.EditReasons) > 0 { // the inbox has their list
+			return nil, errNoForm
+		}
+		if a.Edit != nil {
+			args = a.Edit.Args
+		}
 	}
 	return schemaform.New(approval.ArgsSchema, args), nil
 }

@@ -48,6 +48,19 @@ func TestEdit_FixedFieldsAreReadOnly(t *testing.T) {
 	}
 }
 
+// Where the rules ask for the reason of an edit, the form offers their list.
+func TestEdit_ReasonsOfTheRules(t *testing.T) {
+	s := openDefaults(t, `editable: [""], edit_reasons: [typo, scope]`)
+	id := ask(t, s, "inproc:refund", "r1", refundInput)
+	b := s.SignIn("ann")
+	form := b.Get("/requests/" + id + "/edit")
+	want(t, form, http.StatusOK, "Why do you change it?", `name="code" value="typo" required>`, `name="code" value="scope" required>`)
+	fields := hidden(form, "v/order", "17", "v/payment", "7", "v/amount", "80.00", "op", "send")
+	want(t, b.Post("/requests/"+id+"/edit", fields...), http.StatusUnprocessableEntity, "Choose why you change it.", `value="80.00"`)
+	want(t, b.Follow(b.Post("/requests/"+id+"/edit", append(fields, "code", "scope")...)), http.StatusOK, "Approved by ann")
+	want(t, b.Get("/api/v1/requests/"+id), http.StatusOK, `"codes":["scope"]`)
+}
+
 // The preview of an edit says what the policy requires for the new values. Nothing is sent.
 func TestEdit_PreviewSaysWhoElseMustAgree(t *testing.T) {
 	rules, err := policy.Load("policy.yaml", []byte(orderRules), policy.Options{})

@@ -1569,6 +1569,8 @@ export interface components {
             consequences?: components["schemas"]["Consequence"][] | null;
             /** @description Edited arguments that replace the requested ones. */
             edit?: components["schemas"]["Edit"];
+            /** @description Reason codes: an edit must name one of them in codes. Omitted if an edit needs none. */
+            editReasons?: string[] | null;
             /** @description JSON pointers of the arguments, or of the state of a held run, that the rules let an approver change; an empty pointer is everything. */
             editable?: string[] | null;
             /** @description The history, oldest first. */

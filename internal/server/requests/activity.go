@@ -18,7 +18,7 @@ import (
 func (h *Handlers) activityOf(doc desk.Request, me authn.Principal) *api.Activity {
 	activity := &api.Activity{
 		Revision: doc.Rev, State: string(doc.State), Summary: doc.Summary(time.Now()), Action: doc.Subject.Action, Risk: doc.Subject.Risk, Requester: doc.Subject.Requester,
-		Policy: doc.Subject.Policy, Rules: doc.Subject.Rules, Reason: doc.Subject.Reason, Route: doc.Route.Name, MinAuth: string(doc.Requirement.MinAuth), Editable: doc.Requirement.Editable, Returns: doc.Requirement.OnEscalate == requirement.EscalateReturns, Verbs: []string{}, Requirements: []api.Requirement{},
+		Policy: doc.Subject.Policy, Rules: doc.Subject.Rules, Reason: doc.Subject.Reason, Route: doc.Route.Name, MinAuth: string(doc.Requirement.MinAuth), Editable: doc.Requirement.Editable, EditReasons: doc.Requirement.EditReasons, Returns: doc.Requirement.OnEscalate == requirement.EscalateReturns, Verbs: []string{}, Requirements: []api.Requirement{},
 	}
 	verbs := doc.Requirement.Verbs
 	if doc.State == desk.StateOpen {

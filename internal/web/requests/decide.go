@@ -86,6 +86,9 @@ func editAnswer(f *actionForm) (json.RawMessage, error) {
 	if len(diffOf(f.root.Original(), value)) == 0 {
 		return nil, &missingError{"action.nochange"}
 	}
+	if len(f.EditReasons()) > 0 && f.Code == "" {
+		return nil, &missingError{"action.needcode"}
+	}
 	d := fermata.Decision{Verb: fermata.VerbApprove, Args: value, Reason: f.Text}
 	if f.Code != "" {
 		d.Codes = []string{f.Code}

@@ -69,6 +69,14 @@ func (m *Model) stateIsEditable() bool {
 	return m.Activity == nil || m.Activity.Policy == "" || len(m.Activity.Editable) > 0
 }
 
+// EditReasons lists the reason codes of which an edit must name one.
+func (m *Model) EditReasons() []string {
+	if m.Activity == nil || m.Approval == nil {
+		return nil
+	}
+	return m.Activity.EditReasons
+}
+
 // returns reports whether the rules let people send the request back for redesign, instead of
 // escalating it.
 func (m *Model) returns() bool { return m.Activity != nil && m.Activity.Returns }

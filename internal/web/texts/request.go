@@ -171,6 +171,8 @@ var requestTexts = Translation{
 	"action.needto":        "Name the person.",
 	"action.needspan":      "Choose how long.",
 	"action.needbounds":    "Choose how long and how often.",
+	"action.editreason":    "Why do you change it?",
+	"action.needcode":      "Choose why you change it.",
 	"action.reasoncode":    "Reason",
 	"action.reason":        "In your own words",
 	"action.to":            "To whom",

@@ -65,7 +65,7 @@ func (h *Handlers) requestPageOf(ctx context.Context, q executor.RequestView, r 
 	}
 	for _, c := range consequences {
 		r.Activity.Consequences = append(r.Activity.Consequences, consequence(c))
-		if errors.Is(c.Err, desk.ErrExcluded) && c.Verb != requirement.VerbReject && !q.Request.HasVoted(me.ID) {
+		if errors.Is(c.Err, desk.ErrExcluded) && c.Verb != requirement.VerbReject && slices.Contains(r.Activity.Verbs, string(c.Verb)) {
 			r.Activity.IneligibleReason = desk.Code(c.Err)
 		}
 	}

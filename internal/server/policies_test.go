@@ -55,7 +55,7 @@ func TestPolicies_Replay(t *testing.T) {
 	if got := ask("auditor@other", "default: allow\n"); !strings.Contains(got.body, `"rulings":0`) {
 		t.Errorf("I8: another account: %+v", got)
 	}
-	if got := ask("auditor@acme", "default: maybe\n"); got.status != 400 || !strings.Contains(got.body, "cannot be") {
+	if got := ask("auditor@acme", "default: maybe\n"); got.status != 400 || !strings.Contains(got.body, "is not one of") {
 		t.Errorf("no rules: %+v", got)
 	}
 	for who, want := range map[string]int{"bob@acme": 403, "agent@acme": 403, "": 401} {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/examples/assistant/office"
-	"github.com/fermata-go/fermata/examples/console/target"
+	"github.com/fermata-go/fermata/examples/assistant/target"
 )
 
 // chat plays lines in a new process, as far as the store can tell, and returns the output.

@@ -5,38 +5,36 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/examples/console/consoletest"
+	"github.com/fermata-go/fermata/examples/internal/exampletest"
 )
 
-func TestMain(m *testing.M) { consoletest.Main(m, example) }
+func TestMain(m *testing.M) { exampletest.Main(m, "dataagent", run) }
 
 func TestDataagent(t *testing.T) {
-	consoletest.Test(t, consoletest.Scenario{
-		Example:    example,
-		Answers:    []consoletest.Answer{{To: "UPDATE products", Lines: []string{"y"}}},
-		Refusals:   []consoletest.Answer{{To: "UPDATE products", Lines: []string{"n not before Christmas"}}},
-		Reason:     "not before Christmas",
-		Effects:    raised,
-		ModelCalls: 4,
+	exampletest.Test(t, exampletest.Scenario{
+		Answers: []exampletest.Answer{{To: "Approve?", Line: "y"}},
+		Refusal: []string{"n not before Christmas"},
+		Reason:  "The prices are as they were. run_sql was refused by you: not before Christmas",
+		Effects: raised,
 	})
 }
 
 // raised returns how often the prices were raised, according to the database.
-func raised(data string) (done, again int, err error) {
-	shop, err := openShop(filepath.Join(data, "shop.db"))
+func raised(t testing.TB, dir string) (times int) {
+	t.Helper()
+	shop, err := openShop(filepath.Join(dir, "shop.db"))
 	if err != nil {
-		return 0, 0, err
+		t.Fatal(err)
 	}
 	defer shop.Close()
 	var price int
 	if err := shop.reader.QueryRow("SELECT price FROM products WHERE name = 'desk lamp'").Scan(&price); err != nil {
-		return 0, 0, err
+		t.Fatal(err)
 	}
 	for ; price > 3000; price = price * 100 / 110 {
-		done++
+		times++
 	}
-	err = shop.reader.QueryRow("SELECT coalesce(sum(calls - 1), 0) FROM " + keysTable).Scan(&again)
-	return done, again, err
+	return times
 }
 
 func newShop(t *testing.T) *Shop {

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	allow = fermata.Allow
-	deny  = fermata.Deny
-	ask   = fermata.AskPerson
+	allow  = fermata.Allow
+	deny   = fermata.Deny
+	person = fermata.AskPerson
 )
 
 func TestPolicy_OnlyReadsAreAllowedWithoutApproval(t *testing.T) {
@@ -27,31 +27,31 @@ func TestPolicy_OnlyReadsAreAllowedWithoutApproval(t *testing.T) {
 		"SELECT 1 AS [a;b]":                         allow,
 		"SELECT 1 /* ; DROP TABLE products; */":     allow,
 		"SELECT replace(name, 'a', 'b') FROM t":     allow,
-		"DROP TABLE products":                       ask,
-		"drop table products;":                      ask,
-		"DELETE FROM products":                      ask,
-		"UPDATE products SET price = 0":             ask,
-		"ALTER TABLE products DROP COLUMN price":    ask,
-		"INSERT INTO orders VALUES (3, 1, 1)":       ask,
-		"REPLACE INTO orders VALUES (1, 1, 1)":      ask,
-		"CREATE TABLE t AS SELECT * FROM products":  ask,
-		"/* SELECT */ DELETE FROM products":         ask,
-		"-- SELECT\rDELETE FROM products\nDELETE":   ask,
-		"WITH x AS (SELECT 1) DELETE FROM products": ask,
+		"DROP TABLE products":                       person,
+		"drop table products;":                      person,
+		"DELETE FROM products":                      person,
+		"UPDATE products SET price = 0":             person,
+		"ALTER TABLE products DROP COLUMN price":    person,
+		"INSERT INTO orders VALUES (3, 1, 1)":       person,
+		"REPLACE INTO orders VALUES (1, 1, 1)":      person,
+		"CREATE TABLE t AS SELECT * FROM products":  person,
+		"/* SELECT */ DELETE FROM products":         person,
+		"-- SELECT\rDELETE FROM products\nDELETE":   person,
+		"WITH x AS (SELECT 1) DELETE FROM products": person,
 		// it could be either, and the policy does not check
-		"WITH x AS (SELECT 1) SELECT * FROM x":         ask,
-		"PRAGMA writable_schema = 1":                   ask,
-		"ATTACH 'other.db' AS other":                   ask,
-		"VACUUM":                                       ask,
-		"EXPLAIN SELECT 1":                             ask,
-		"SELECTX 1":                                    ask,
-		"SÉLECT 1":                                     ask,
-		"\ufeffSELECT 1":                               ask,
-		"(SELECT 1)":                                   ask,
-		"'SELECT' 1":                                   ask,
-		"SELECT 'no end":                               ask,
-		"SELECT \"no end; DROP TABLE products":         ask,
-		"make it cheaper":                              ask,
+		"WITH x AS (SELECT 1) SELECT * FROM x":         person,
+		"PRAGMA writable_schema = 1":                   person,
+		"ATTACH 'other.db' AS other":                   person,
+		"VACUUM":                                       person,
+		"EXPLAIN SELECT 1":                             person,
+		"SELECTX 1":                                    person,
+		"SÉLECT 1":                                     person,
+		"\ufeffSELECT 1":                               person,
+		"(SELECT 1)":                                   person,
+		"'SELECT' 1":                                   person,
+		"SELECT 'no end":                               person,
+		"SELECT \"no end; DROP TABLE products":         person,
+		"make it cheaper":                              person,
 		"SELECT 1; DROP TABLE products":                deny,
 		"SELECT 1;DROP TABLE products;":                deny,
 		"SELECT 1 /* */;/* */ DELETE FROM products":    deny,

@@ -2,57 +2,51 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/examples/console/consoletest"
-	"github.com/fermata-go/fermata/examples/console/target"
+	"github.com/fermata-go/fermata/examples/internal/exampletest"
 )
 
-func TestMain(m *testing.M) { consoletest.Main(m, example) }
+func TestMain(m *testing.M) { exampletest.Main(m, "email", run) }
 
 func TestEmail(t *testing.T) {
-	consoletest.Test(t, consoletest.Scenario{
-		Example: example,
-		Answers: []consoletest.Answer{{To: "send_email", Lines: []string{
-			"e to=jan.novak@example.com", "e body", "Dear Jan,", "we are sorry. A new lamp comes tomorrow.", ".", "y",
-		}}},
-		Refusals:   []consoletest.Answer{{To: "send_email", Lines: []string{"n I call him instead"}}},
-		Reason:     "I call him instead",
-		Effects:    func(data string) (int, int, error) { return target.Open(data, "outbox").Count() },
-		InDoubt:    true,
-		ModelCalls: 2,
+	exampletest.Test(t, exampletest.Scenario{
+		Answers: []exampletest.Answer{{To: "Send it?", Line: "y"}},
+		Refusal: []string{"n I call him instead"},
+		Reason:  "I have not written to Jan. send_email was refused by you: I call him instead",
+		Effects: func(t testing.TB, dir string) int { return len(outbox(t, dir)) },
+		InDoubt: true,
 	})
+}
+
+// outbox returns the mails that were sent.
+func outbox(t testing.TB, dir string) (mails []Email) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "outbox.jsonl"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		var s sent
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			t.Fatal(err)
+		}
+		mails = append(mails, s.Mail)
+	}
+	return mails
 }
 
 func TestReview_EditedEmailIsSentExactly(t *testing.T) {
 	dir := t.TempDir()
-	p := consoletest.Start(t, dir)
-	p.Question()
-	for _, step := range []struct{ line, want string }{
-		{"e from=me", `there is no "from"; the fields are body, subject, to`},
-		{"e to=", "to is empty"},
-		{"e subject=Sorry", "subject: Sorry"},
-		{"e to=ann@example.com", "to: ann@example.com"},
-	} {
-		p.Say(step.line)
-		if said := p.Question(); !strings.Contains(said, step.want) {
-			t.Errorf("after %q it said:\n%s", step.line, said)
-		}
+	output, code := exampletest.Start(t, dir).Dialogue("from=me", `body=Dear Jan,\n\nwe are sorry.`, "to=ann@example.com", "subject=Sorry", "y")
+	if code != 0 || !strings.Contains(output, "The fields are to, subject and body.") || !strings.Contains(output, "Jan has his answer, as you changed it.") {
+		t.Errorf("exit code %d:\n%s", code, output)
 	}
-	p.Say("y")
-	if rest, code := p.End(); code != 0 {
-		t.Errorf("exit code %d:\n%s", code, rest)
-	}
-	lines, err := target.Open(consoletest.Data(dir), "outbox").Entries()
-	if err != nil || len(lines) != 1 {
-		t.Fatalf("%d lines, %v", len(lines), err)
-	}
-	var sent Email
-	if err := json.Unmarshal(lines[0].What, &sent); err != nil {
-		t.Fatal(err)
-	}
-	if sent.To != "ann@example.com" || sent.Subject != "Sorry" || !strings.HasPrefix(sent.Body, "Dear Jan,\n\nthe lamp came broken") {
-		t.Errorf("sent %+v", sent)
+	want := Email{To: "ann@example.com", Subject: "Sorry", Body: "Dear Jan,\n\nwe are sorry."}
+	if mails := outbox(t, dir); len(mails) != 1 || mails[0] != want {
+		t.Errorf("sent %+v, want %+v", mails, want)
 	}
 }

@@ -2,43 +2,37 @@ package main
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/examples/console/consoletest"
-	"github.com/fermata-go/fermata/examples/console/target"
+	"github.com/fermata-go/fermata/examples/internal/exampletest"
 )
 
-func TestMain(m *testing.M) { consoletest.Main(m, example) }
+func TestMain(m *testing.M) { exampletest.Main(m, "essay", run) }
 
 func TestEssay(t *testing.T) {
-	consoletest.Test(t, consoletest.Scenario{
-		Example: example,
-		Answers: []consoletest.Answer{
-			{To: "draft 1 of", Lines: []string{"shorter, please"}},
-			{To: "draft 2 of", Lines: []string{"y"}},
+	exampletest.Test(t, exampletest.Scenario{
+		Answers: []exampletest.Answer{
+			{To: "draft 1 of", Line: "shorter, please"},
+			{To: "draft 2 of", Line: "y"},
 		},
-		Refusals: []consoletest.Answer{
-			{To: "draft 1 of", Lines: []string{"make it a poem"}},
-			// the first has no reason
-			{To: "draft 2 of", Lines: []string{"/stop", "/stop I write it myself"}},
-		},
-		Reason:     "make it a poem",
-		Effects:    func(data string) (int, int, error) { return target.Open(data, "press").Count() },
-		ModelCalls: 2,
+		Refusal: []string{"make it a poem", "/stop", "/stop I write it myself"},
+		Reason:  "Changed, because you said: make it a poem",
+		Effects: printed,
 	})
 }
 
+func printed(t testing.TB, dir string) int { return exampletest.Files(t, filepath.Join(dir, "press")) }
+
 func TestEssay_GivesUpAfterTheLastDraft(t *testing.T) {
 	dir := t.TempDir()
-	p := consoletest.Start(t, dir)
-	p.Pipe(slices.Repeat([]string{"again"}, maxDrafts)...)
-	if said, code := p.End(); code != 0 || !strings.Contains(said, "Nothing was printed: it was still not right after 5 drafts.") {
+	if said, code := exampletest.Start(t, dir).Dialogue(slices.Repeat([]string{"again"}, maxDrafts)...); code != 0 || !strings.Contains(said, "Nothing was printed: it was still not right after 5 drafts.") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
-	if done, _, err := target.Open(consoletest.Data(dir), "press").Count(); done != 0 || err != nil {
-		t.Errorf("printed %d times, %v", done, err)
+	if n := printed(t, dir); n != 0 {
+		t.Errorf("printed %d times", n)
 	}
 }
 

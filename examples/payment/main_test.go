@@ -1,30 +1,28 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/examples/console/consoletest"
-	"github.com/fermata-go/fermata/examples/console/target"
+	"github.com/fermata-go/fermata/examples/internal/exampletest"
 )
 
-func TestMain(m *testing.M) { consoletest.Main(m, example) }
+func TestMain(m *testing.M) { exampletest.Main(m, "payment", run) }
 
 func TestPayment(t *testing.T) {
-	consoletest.Test(t, consoletest.Scenario{
-		Example:    example,
-		Answers:    []consoletest.Answer{{To: "transfer_money", Lines: []string{"y"}}},
-		Refusals:   []consoletest.Answer{{To: "transfer_money", Lines: []string{"n the lamps came broken"}}},
-		Reason:     "the lamps came broken",
-		Effects:    func(data string) (int, int, error) { return target.Open(data, "bank").Count() },
-		ModelCalls: 7,
+	exampletest.Test(t, exampletest.Scenario{
+		Answers: []exampletest.Answer{{To: "Approve?", Line: "y"}},
+		Refusal: []string{"n the lamps came broken"},
+		Reason:  "The cashier reports: Nothing was paid. transfer_money was refused by you: the lamps came broken",
+		Effects: func(t testing.TB, dir string) int { return exampletest.Files(t, filepath.Join(dir, "payments")) },
 	})
 }
 
 // The approver must see on whose behalf the money would move.
 func TestPayment_TheQuestionNamesTheWayToIt(t *testing.T) {
-	p := consoletest.Start(t, t.TempDir())
-	if asked := p.Question(); !strings.Contains(asked, "supervisor ▸ cashier (call_2_1) ▸ transfer_money (call_1_1)") {
+	asked, _ := exampletest.Start(t, t.TempDir()).Read()
+	if !strings.Contains(asked, "asked by agent:supervisor;tool:cashier#call_2_1;agent:cashier;tool:transfer_money#call_1_1") {
 		t.Errorf("it asked:\n%s", asked)
 	}
 }

@@ -1,21 +1,19 @@
 package main
 
 import (
+	"path/filepath"
 	"testing"
 
-	"github.com/fermata-go/fermata/examples/console/consoletest"
-	"github.com/fermata-go/fermata/examples/console/target"
+	"github.com/fermata-go/fermata/examples/internal/exampletest"
 )
 
-func TestMain(m *testing.M) { consoletest.Main(m, example) }
+func TestMain(m *testing.M) { exampletest.Main(m, "planner", run) }
 
 func TestPlanner(t *testing.T) {
-	consoletest.Test(t, consoletest.Scenario{
-		Example:    example,
-		Answers:    []consoletest.Answer{{To: "deploy", Lines: []string{"y"}}},
-		Refusals:   []consoletest.Answer{{To: "deploy", Lines: []string{"n not on a Friday"}}},
-		Reason:     "not on a Friday",
-		Effects:    func(data string) (int, int, error) { return target.Open(data, "production").Count() },
-		ModelCalls: 10,
+	exampletest.Test(t, exampletest.Scenario{
+		Answers: []exampletest.Answer{{To: "Approve?", Line: "y"}},
+		Refusal: []string{"n not on a Friday"},
+		Reason:  "Release 2.4 is not live. deploy was refused by you: not on a Friday",
+		Effects: func(t testing.TB, dir string) int { return exampletest.Files(t, filepath.Join(dir, "production")) },
 	})
 }

@@ -1,42 +1,158 @@
 // Ticket books a train ticket after you have approved it. It shows [tool.Approve]: searching trains
 // needs no approval, booking needs a person, and a rejection reaches the model with its reason.
 //
-//	go run ./examples/ticket                       # the scripted model, offline
-//	go run ./examples/ticket -model anthropic      # a real one; -model openai, or openai/NAME -url http://localhost:11434/v1
-//	go run ./examples/ticket -task "Book two seats from Vienna to Prague on 5 January 2027" -run prague
+//	go run ./examples/ticket
+//	go run ./examples/ticket -run prague -task "Book two seats from Vienna to Prague on 5 January 2027"
 //
-// Leave at the question with Ctrl-C or kill -9, and start it again: it shows the same question.
-// Kill it right after your answer: it continues without asking again, and the ticket is booked
-// once. The tickets are in .demo/ticket-office.jsonl.
+// Without an API key the model is a script. Leave at the question with Ctrl-C or kill -9, and start
+// it again: it shows the same question. Kill it right after your answer: it continues without
+// asking again, and the ticket is booked once. The tickets are in .demo/tickets.
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
+	"iter"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/anthropic"
+	"github.com/fermata-go/fermata/agent/openai"
 	"github.com/fermata-go/fermata/agent/script"
-	"github.com/fermata-go/fermata/examples/console"
-	"github.com/fermata-go/fermata/examples/console/target"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/sqlite"
 	"github.com/fermata-go/fermata/tool"
 )
 
-func main() { console.Main(example) }
+var (
+	runName = flag.String("run", "ticket-1", "`name` of the run to start or continue")
+	task    = flag.String("task", "I have to be in Paris on 18 December 2026, before noon. Book me a train from Berlin.", "task of a new run")
+)
 
-var example = console.Example{
-	Name:  "ticket",
-	About: "an agent books a train ticket, you approve it.",
-	Task:  "I have to be in Paris on 18 December 2026, before noon. Book me a train from Berlin.",
-	Build: build,
+func main() {
+	flag.Parse()
+	if err := os.MkdirAll(".demo", 0o700); err != nil {
+		log.Fatal(err)
+	}
+	runs, err := sqlite.Open(".demo/ticket.db")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := run(context.Background(), ".demo", runs, os.Stdin, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
 }
 
-func build(kit *console.Kit) (agent.Agent, error) {
-	book := bookTicket(target.Open(kit.Data, "ticket-office"))
+// run takes the run from its saved state to its end. It keeps nothing between two iterations, so
+// another process can continue at any point.
+func run(ctx context.Context, dir string, runs store.Checkpoints, in io.Reader, out io.Writer) error {
+	clerk, err := newClerk(filepath.Join(dir, "tickets"))
+	if err != nil {
+		return err
+	}
+	runner, err := agent.NewRunner(agent.RunnerConfig{Agent: clerk, Store: runs})
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(in)
+	for {
+		var events iter.Seq2[*agent.Event, error]
+		saved, err := runner.Inspect(ctx, *runName)
+		switch {
+		case errors.Is(err, graph.ErrUnknownRun):
+			events = runner.Query(ctx, *task, agent.WithRun(*runName))
+		case err != nil:
+			return err
+		case saved.Status == graph.StatusFinished:
+			fmt.Fprintf(out, "\n✓ %s\n", saved.Output.Text())
+			return nil
+		case saved.Status == graph.StatusWaiting:
+			answer, err := ask(saved.Interrupts[0], lines, out)
+			if err != nil {
+				return err
+			}
+			events = runner.ResumeWithParams(ctx, *runName, &agent.ResumeParams{Targets: answer})
+		default:
+			// The process of the run died. A run has one process here, so taking over is safe.
+			events = runner.Resume(ctx, *runName, agent.TakeOver())
+		}
+		if err := show(events, out); err != nil {
+			return err
+		}
+	}
+}
+
+// ask shows a question and returns the answer by the id of the question.
+func ask(open *fermata.InterruptCtx, in *bufio.Scanner, out io.Writer) (map[string]any, error) {
+	question, err := fermata.Approval.Question(open)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "\n%q\n%s %s\n", question.Summary, question.Action, question.Args)
+	for {
+		fmt.Fprint(out, "Approve? y, or n REASON > ")
+		if !in.Scan() {
+			return nil, errors.Join(errors.New("no answer: the run waits, start the program again"), in.Err())
+		}
+		word, reason, _ := strings.Cut(in.Text(), " ")
+		switch word {
+		case "y":
+			return map[string]any{open.ID: fermata.Yes("you")}, nil
+		case "n":
+			return map[string]any{open.ID: fermata.No("you", reason)}, nil
+		}
+	}
+}
+
+// show prints what the agent does, until it waits or ends.
+func show(events iter.Seq2[*agent.Event, error], out io.Writer) error {
+	for event, err := range events {
+		if err != nil {
+			return err
+		}
+		switch body := event.Body.(type) {
+		case agent.MessageAdded:
+			if body.Message.Text != "" {
+				fmt.Fprintf(out, "%s: %s\n", body.Message.Role, body.Message.Text)
+			}
+		case agent.ToolDone:
+			fmt.Fprintf(out, "  %s: %s\n", body.Call.Name, body.Result.Text)
+		}
+	}
+	return nil
+}
+
+// model returns a real model if there is an API key, and the script without one.
+func model(lines ...script.Line) (agent.Model, error) {
+	switch {
+	case os.Getenv("ANTHROPIC_API_KEY") != "":
+		return anthropic.New(anthropic.Config{Model: "claude-sonnet-5"})
+	case os.Getenv("OPENAI_API_KEY") != "":
+		return openai.New(openai.Config{Model: "gpt-5-mini"})
+	}
+	return script.New(lines...), nil
+}
+
+func newClerk(office string) (agent.Agent, error) {
+	model, err := model(lines...)
+	if err != nil {
+		return nil, err
+	}
+	book := bookTicket(office)
 	return agent.NewChat(agent.Chat{
 		Name:        "clerk",
 		Instruction: "You book train tickets. Look for trains first, choose the one that suits best, and book it. Then tell the user the ticket number, or why there is no ticket.",
-		Model:       kit.Model(lines...),
+		Model:       model,
 		Tools:       []*tool.Tool{findTrains, tool.Approve(book, tool.Summary(summary))},
 	})
 }
@@ -51,18 +167,19 @@ type Booking struct {
 	Price      string `json:"price" jsonschema:"of all tickets, with the currency"`
 }
 
-// bookTicket is idempotent: the office stores the key of each call, and books each key once. A call
-// that a crash interrupted is repeated without asking a person.
-func bookTicket(office *target.Log) *tool.Tool {
+// bookTicket is idempotent: the office has one file per key. A call that a crash interrupted is
+// repeated without asking a person.
+func bookTicket(office string) *tool.Tool {
 	return tool.New("book_ticket", "Books train tickets. They are paid at once and cannot be returned.", func(ctx context.Context, b Booking) (string, error) {
 		if b.Passengers < 1 {
 			return "", tool.Errorf("%d is not a valid number of passengers.", b.Passengers)
 		}
-		number, err := office.DoOnce(tool.Key(ctx), b)
-		if err != nil {
+		if err := os.MkdirAll(office, 0o700); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("Booked. The ticket number is T-%d.", number), nil
+		number := "T-" + tool.Key(ctx)
+		err := os.WriteFile(filepath.Join(office, number), fmt.Appendln(nil, b), 0o600)
+		return "Booked. The ticket number is " + number + ".", err
 	}, tool.Idempotent())
 }
 
@@ -92,10 +209,11 @@ var lines = []script.Line{
 	script.Message(agent.Assistant("The night train arrives in time, so I take that one.", agent.ToolCall{
 		Name: "book_ticket", Args: `{"train":"NJ 424","from":"Berlin","to":"Paris","date":"2026-12-17","passengers":1,"price":"89.90 EUR"}`,
 	})),
-	console.Reply(func(result agent.Message) string {
-		if result.Failed {
-			return "I have booked nothing. " + result.Text
+	func(request *agent.Request) (agent.Message, error) {
+		booked := request.Messages[len(request.Messages)-1]
+		if booked.Failed {
+			return agent.Assistant("I have booked nothing. " + booked.Text), nil
 		}
-		return "You arrive in Paris on 18 December at 10:20. " + result.Text
-	}),
+		return agent.Assistant("You arrive in Paris on 18 December at 10:20. " + booked.Text), nil
+	},
 }

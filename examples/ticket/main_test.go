@@ -1,21 +1,19 @@
 package main
 
 import (
+	"path/filepath"
 	"testing"
 
-	"github.com/fermata-go/fermata/examples/console/consoletest"
-	"github.com/fermata-go/fermata/examples/console/target"
+	"github.com/fermata-go/fermata/examples/internal/exampletest"
 )
 
-func TestMain(m *testing.M) { consoletest.Main(m, example) }
+func TestMain(m *testing.M) { exampletest.Main(m, "ticket", run) }
 
 func TestTicket(t *testing.T) {
-	consoletest.Test(t, consoletest.Scenario{
-		Example:    example,
-		Answers:    []consoletest.Answer{{To: "book_ticket", Lines: []string{"y"}}},
-		Refusals:   []consoletest.Answer{{To: "book_ticket", Lines: []string{"n", "the meeting was moved"}}},
-		Reason:     "the meeting was moved",
-		Effects:    func(data string) (int, int, error) { return target.Open(data, "ticket-office").Count() },
-		ModelCalls: 3,
+	exampletest.Test(t, exampletest.Scenario{
+		Answers: []exampletest.Answer{{To: "Approve?", Line: "y"}},
+		Refusal: []string{"perhaps", "n the meeting was moved"},
+		Reason:  "I have booked nothing. book_ticket was refused by you: the meeting was moved",
+		Effects: func(t testing.TB, dir string) int { return exampletest.Files(t, filepath.Join(dir, "tickets")) },
 	})
 }

@@ -1,27 +1,24 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/fermata-go/fermata/examples/console/consoletest"
-	"github.com/fermata-go/fermata/examples/console/target"
+	"github.com/fermata-go/fermata/examples/internal/exampletest"
 )
 
-func TestMain(m *testing.M) { consoletest.Main(m, example) }
+func TestMain(m *testing.M) { exampletest.Main(m, "trip", run) }
 
 func TestTrip(t *testing.T) {
-	consoletest.Test(t, consoletest.Scenario{
-		Example: example,
-		Answers: []consoletest.Answer{
-			// “some” is not a number
-			{To: "missing  interests", Lines: []string{"2027-04-09", "4", "some", "3", "tiles, the sea"}},
-			{To: "missing  rooms", Lines: []string{"2"}},
+	exampletest.Test(t, exampletest.Scenario{
+		Answers: []exampletest.Answer{
+			{To: "Which day do you leave", Line: "2027-04-09; 4; 3; tiles, the sea"},
+			{To: "How many rooms", Line: "2"},
 		},
-		Refusals:   []consoletest.Answer{{To: "missing  interests", Lines: []string{"/decline we stay at home"}}},
-		Reason:     "we stay at home",
-		Effects:    func(data string) (int, int, error) { return target.Open(data, "calendar").Count() },
-		ModelCalls: 2,
+		Refusal: []string{"2027-04-09", "2027-04-09; 4; some; tiles", "no we stay at home"},
+		Reason:  "Then there is no trip for now. ",
+		Effects: func(t testing.TB, dir string) int { return exampletest.Files(t, filepath.Join(dir, "calendar")) },
 	})
 }
 

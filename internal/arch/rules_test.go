@@ -142,7 +142,7 @@ var layers = []layer{
 	{"server", may("channel", "channel/webpush", "executor", "internal/audit", "internal/embedded", "internal/server", "internal/server/authn", "internal/store", "internal/web"), "a complete server in one constructor"},
 	{"app", may(anyPackage), "the program with all commands, importable so that users can add their own graphs"},
 
-	{"examples/...", may(anyPublic, "examples/..."), "examples use only public packages; programs cannot be imported, so shared code is in examples/console"},
+	{"examples/...", may(anyPublic, "examples/..."), "examples use only public packages, so that readers can copy them; they share only test code"},
 	{"deploy/...", may(), "additional programs for container images, independent of Fermata"},
 	{"cmd/...", may(anyPackage), "wires everything together; no package imports it"},
 }
@@ -241,7 +241,7 @@ var testSupports = []testSupport{
 	{"provider/providertest", "the provider conformance suite, called from the tests of each provider"},
 	{"internal/claudetest", "finds the CLI, and a model that fails the test for invalid calls"},
 	{"internal/web/webtest", "a server with the pages, and browsers of its users"},
-	{"examples/console/consoletest", "runs the agent examples as real processes; only their tests call it"},
+	{"examples/internal/exampletest", "runs the agent examples as real processes; only their tests call it"},
 }
 
 func may(patterns ...string) []string { return patterns }

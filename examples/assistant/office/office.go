@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/dialog"
-	"github.com/fermata-go/fermata/examples/console/target"
+	"github.com/fermata-go/fermata/examples/assistant/target"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/tool"
 )

@@ -1,6 +1,5 @@
-// Package target simulates the external systems of the examples: the ticket office, the mail
-// server, the bank. Each is a [Log], a file with one line per action, so that actions can be
-// counted.
+// Package target simulates the external systems of the assistant, such as the mail server and the
+// bank. Each is a [Log], a file with one line per action, so that actions can be counted.
 package target
 
 import (

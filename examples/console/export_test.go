@@ -1,3 +1,0 @@
-package console
-
-var TryLock = tryLock

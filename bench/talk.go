@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/graph"
+	dialogs "github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
@@ -76,7 +77,7 @@ func talkProvider() (*inproc.Provider, error) {
 // talk is a handler with its executor.
 type talk struct {
 	executor *executor.Executor
-	handler  *dialog.Handler
+	handler  *dialogs.Handler
 }
 
 func newTalk(st closableStore) (*talk, error) {
@@ -98,7 +99,7 @@ func newTalk(st closableStore) (*talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := dialog.New(dialog.Config{Store: encrypted.New(st, sealer), Runs: connected})
+	h, err := dialogs.New(dialogs.Config{Store: encrypted.New(st, sealer), Runs: connected})
 	if err != nil {
 		return nil, err
 	}

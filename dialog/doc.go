@@ -36,11 +36,10 @@
 //
 // # Structure
 //
-// [Machine] is a state machine without I/O: it takes a [Conversation] and a [Message], and returns
-// what to say ([Prompt]) and what to store and deliver ([Effect]). [Wording] holds the templates
-// for each kind, channel and modality, with variants.
+// [Handler] stores conversations as documents and delivers answers to runs. A conversation is not a
+// run itself: it outlives its runs, and several of them can wait at once. Each message returns the
+// [Record] of the conversation, with its [Line]s and the questions that are open.
 //
-// [Handler] stores conversations as documents and delivers answers to runs through the port [Runs].
-// A conversation is not a run itself: it outlives its runs, and several of them can wait at once.
-// Package internal/dialog/runs implements the port with an executor.
+// [Machine] configures how replies are read. Its [Wording] replaces templates, for each kind,
+// channel and modality, with variants.
 package dialog

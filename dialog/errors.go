@@ -12,7 +12,7 @@ var (
 	// ErrInvalidQuestion is returned for a question that cannot be asked, with the reason.
 	ErrInvalidQuestion = errors.New("dialog: invalid question")
 	// ErrInvalidReply is returned for an option, field or choice that the question does not have,
-	// and for a text over MaxText bytes.
+	// and for a text over 16 KiB.
 	ErrInvalidReply = errors.New("dialog: invalid reply")
 	// ErrNotFound is returned if the account has no such conversation, or if it belongs to another
 	// user.
@@ -23,9 +23,4 @@ var (
 	// ErrMessageReused is returned for a message with the id of another message. Nothing was
 	// changed.
 	ErrMessageReused = errors.New("dialog: the message id was used for another message")
-	// ErrGone is returned by [Runs] if a run does not wait for the answer any more.
-	ErrGone = errors.New("dialog: the run does not wait for this answer")
-	// ErrRejected is returned by [Runs] if a run can never start: its input is too large, its graph
-	// is unknown, or another run has its state key.
-	ErrRejected = errors.New("dialog: the run cannot be started")
 )

@@ -1,6 +1,10 @@
 package dialog
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/fermata-go/fermata/internal/dialog/fold"
+)
 
 // Mention is a name in what the user said, with the entities that it may mean.
 type Mention struct {
@@ -30,7 +34,7 @@ type Resolution struct {
 // block the answer to the user.
 func (m Mention) Resolve() Resolution {
 	exact := slices.DeleteFunc(slices.Clone(m.Candidates), func(o Option) bool {
-		return fold(o.Label) != fold(m.Name) && !slices.ContainsFunc(o.Aliases, func(alias string) bool { return fold(alias) == fold(m.Name) })
+		return fold.Text(o.Label) != fold.Text(m.Name) && !slices.ContainsFunc(o.Aliases, func(alias string) bool { return fold.Text(alias) == fold.Text(m.Name) })
 	})
 	switch {
 	case len(m.Candidates) == 0:

@@ -1,9 +1,6 @@
 package dialog
 
 import (
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -43,20 +40,8 @@ type RunLink struct {
 	Waiting  bool   `json:"waiting,omitempty"` // for the user
 }
 
-// outgoing is a start or an answer that was accepted and is not yet delivered. It is stored in the
-// transaction that accepts the message, and delivered at least once, under an id with which it
-// counts once.
-type outgoing struct {
-	ID       string  `json:"id"`
-	Run      string  `json:"run"`
-	Start    bool    `json:"start,omitempty"`
-	Question string  `json:"question,omitempty"`
-	Target   Target  `json:"target,omitzero"`
-	Answer   *Answer `json:"answer,omitempty"`
-}
-
 // Record is a conversation with its transcript and its runs: the newest part, or the whole after
-// [Handler.Get] and [Handler.Whole].
+// [Handler.Get].
 type Record struct {
 	Conversation
 	Lines []Line    `json:"lines"`
@@ -68,128 +53,51 @@ type Record struct {
 	Working bool `json:"working,omitempty"`
 	// Revision grows with each change.
 	Revision int64 `json:"-"`
-
-	parts   int    // earlier parts
-	partKey string // what their ids begin with
 }
-
-// stored is the body of a conversation's document.
-type stored struct {
-	Record
-	Outbox []outgoing `json:"outbox,omitempty"`
-	// Seen are the newest messages, so that a repeated one counts once.
-	Seen []seenMessage `json:"seen_messages,omitempty"`
-	// Opened is the language that the conversation was created with.
-	Opened Language `json:"opened,omitempty"`
-	// Parts is the number of earlier parts, which have PastRuns runs.
-	Parts    int `json:"parts,omitempty"`
-	PastRuns int `json:"past_runs,omitempty"`
-	// Begun is the revision of the deleted conversation that had the id before; 0 for none.
-	Begun int64 `json:"begun,omitempty"`
-	// Title is the beginning of the first message, Active the time of the last one.
-	Title  string    `json:"title,omitempty"`
-	Active time.Time `json:"active,omitzero"`
-
-	due time.Time // the DueAt of the document
-}
-
-// maxSeen is how many message ids are kept.
-const maxSeen = 200
-
-type seenMessage struct {
-	ID     string `json:"id"`
-	Digest string `json:"digest"`
-}
-
-// seen reports whether a message was accepted before.
-func (s *stored) seen(msg Message) (bool, error) {
-	at := slices.IndexFunc(s.Seen, func(m seenMessage) bool { return m.ID == msg.ID })
-	if msg.ID == "" || at < 0 {
-		return false, nil
-	}
-	if s.Seen[at].Digest != digestOf(msg) {
-		return true, fmt.Errorf("%w: %q", ErrMessageReused, msg.ID)
-	}
-	return true, nil
-}
-
-// digestOf returns the hash of what a message says.
-func digestOf(msg Message) string {
-	msg.At = time.Time{}
-	data, _ := json.Marshal(msg) // strings and numbers
-	return fmt.Sprintf("%x", sha256.Sum256(data))
-}
-
-// key identifies the conversation also if its id is used again after its deletion. An id has no
-// "~".
-func (s *stored) key() string {
-	if s.Begun == 0 {
-		return s.ID
-	}
-	return fmt.Sprintf("%s~%d", s.ID, s.Begun)
-}
-
-func (s *stored) line(l Line) int {
-	l.N = s.Earlier + len(s.Lines) + 1
-	s.Lines = append(s.Lines, l)
-	return l.N
-}
-
-func (s *stored) said(prompts []Prompt, now time.Time) {
-	for _, p := range prompts {
-		from := ByHandler
-		if p.Template == "say" {
-			from = ByAgent
-		}
-		line := Line{From: from, Text: p.Text, Modality: p.Modality, At: now}
-		if p.Template != "say" {
-			line.Prompt = &p
-		}
-		s.line(line)
-	}
-}
-
-func (s *stored) link(run string) *RunLink {
-	at := slices.IndexFunc(s.Runs, func(l RunLink) bool { return l.Run == run })
-	return &s.Runs[at]
-}
-
-// upTo returns the lines of the newest part up to a number.
-func (r *Record) upTo(n int) []Line { return r.Lines[:max(0, n-r.Earlier)] }
 
 // Since returns the lines after a number. complete means that none between are in earlier parts.
 func (r *Record) Since(n int) (lines []Line, complete bool) {
 	return r.Lines[min(max(0, n-r.Earlier), len(r.Lines)):], n >= r.Earlier
 }
 
-// dueAt is when the conversation needs attention without a message: soon, if something is on its
-// way, or at the next deadline of a question.
-func (s *stored) dueAt(now time.Time, retention time.Duration) time.Time {
-	if s.ID == "" {
-		return time.Time{} // deleted
-	}
-	if s.Working {
-		return now.Add(sweepAfter)
-	}
-	var due time.Time
-	for _, l := range s.Runs {
-		if !l.Settled && !l.Waiting { // another person may answer at any time
-			due = now.Add(pollPersons)
+// Open returns the open questions in the order in which they are asked: blocking ones first, then
+// by risk, then by age.
+func (c *Conversation) Open() []*Asking {
+	var open []*Asking
+	for _, a := range c.Questions {
+		if a.Status.Open() {
+			open = append(open, a)
 		}
 	}
-	for _, a := range s.Questions {
-		if a.Status.Open() && !a.ExpiresAt.IsZero() && (due.IsZero() || a.ExpiresAt.Before(due)) {
-			due = a.ExpiresAt
+	slices.SortStableFunc(open, func(a, b *Asking) int {
+		if x, y := a.Question.Relevance == NonBlocking, b.Question.Relevance == NonBlocking; x != y {
+			if x {
+				return 1
+			}
+			return -1
 		}
-	}
-	if retention > 0 {
-		end := s.Active.Add(retention)
-		if !now.Before(end) {
-			end = now.Add(retryDelete) // a run has to end first
-		}
-		if due.IsZero() || end.Before(due) {
-			due = end
-		}
-	}
-	return due
+		return int(b.Question.Risk) - int(a.Question.Risk)
+	})
+	return open
+}
+
+// Choice is a button or a spoken option of a prompt.
+type Choice struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+	// Number is what the user can say or press instead; 0 for none.
+	Number int `json:"number,omitempty"`
+}
+
+// Prompt is a question or remark in the words for the user.
+type Prompt struct {
+	// Question is the id of the question; "" for a remark.
+	Question string `json:"question,omitempty"`
+	Text     string `json:"text"`
+	// Template is the name of the template and its variant, such as "confirmation.voice.B".
+	Template string            `json:"template"`
+	Choices  []Choice          `json:"choices,omitempty"`
+	Fields   []Field           `json:"fields,omitempty"`
+	Values   map[string]string `json:"values,omitempty"` // what the form begins with
+	Modality Modality          `json:"modality"`
 }

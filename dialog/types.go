@@ -87,9 +87,6 @@ func (s Status) Open() bool {
 	return false
 }
 
-// waits reports whether the question waits for a message of the user.
-func (s Status) waits() bool { return s.Open() && s != Queued && s != HandedOver }
-
 // Option is one of the possible answers.
 type Option struct {
 	ID      string   `json:"id"`
@@ -330,7 +327,7 @@ type Message struct {
 	At      time.Time `json:"at,omitzero"`
 	// Assistant is that of a conversation that the message creates; "" for the default one.
 	Assistant string `json:"-"`
-	// Judgement is a model's interpretation; see [Machine.Consult].
+	// Judgement is a model's interpretation.
 	Judgement *Judgement `json:"-"`
 }
 
@@ -341,7 +338,7 @@ type Reply struct {
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
-// Conversation is the record of a conversation. Only [Machine] changes it.
+// Conversation is the record of a conversation. Only the handler changes it.
 type Conversation struct {
 	ID   string `json:"id"`
 	User string `json:"user,omitempty"`

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/embedded"
 	"github.com/fermata-go/fermata/internal/executor"
@@ -197,7 +198,7 @@ func providers(config Config) ([]provider.Provider, error) {
 	return list, nil
 }
 
-func openDialog(config *DialogConfig, parts embedded.Parts) (*dialog.Handler, error) {
+func openDialog(config *DialogConfig, parts embedded.Parts) (*conversation.Handler, error) {
 	if config == nil {
 		return nil, nil
 	}
@@ -209,8 +210,8 @@ func openDialog(config *DialogConfig, parts embedded.Parts) (*dialog.Handler, er
 	if err != nil {
 		return nil, err
 	}
-	return dialog.New(dialog.Config{
-		Store: encrypted.New(parts.Store, parts.Sealer), Runs: connected, Machine: config.Machine, Model: config.Model, Language: config.Language, Retention: config.Retention,
+	return conversation.New(conversation.Config{
+		Store: encrypted.New(parts.Store, parts.Sealer), Runs: connected, Machine: conversation.Machine(config.Machine), Model: config.Model, Language: config.Language, Retention: config.Retention,
 	})
 }
 

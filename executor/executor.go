@@ -99,7 +99,12 @@ func (e *Executor) sweep(ctx context.Context) {
 }
 
 // Dialog returns the handler of conversations with end users, or nil without Config.Dialog.
-func (e *Executor) Dialog() *dialog.Handler { return e.parts.Dialog }
+func (e *Executor) Dialog() dialog.Handler {
+	if e.parts.Dialog == nil {
+		return nil
+	}
+	return e.parts.Dialog
+}
 
 // via names the channel of calls of the program in audit records.
 const via = "program"

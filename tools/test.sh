@@ -13,8 +13,8 @@ cd "$(dirname "$0")/.."
 
 # Packages with goroutines that share data.
 raced=". ./agent/... ./channel/slack ./dialog/... ./graph/... ./internal/broadcast
-	./internal/executor/... ./internal/server/admission ./internal/server/presence
-	./internal/server/stream ./internal/store/memory"
+	./internal/dialog/conversation ./internal/executor/... ./internal/server/admission
+	./internal/server/presence ./internal/server/stream ./internal/store/memory"
 # The longest tests begin first. Otherwise a processor has nothing to do in the last minutes.
 longest="./internal/chaos ./internal/peers ./internal/web/browsertest ./app ./internal/store/postgres
 	./internal/server ./internal/store/sqlite ./internal/crashpoint ./provider/claude ./deploy"

@@ -2,7 +2,7 @@
 // of package dialog find nothing.
 //
 //	model, err := classifier.New(classifier.Config{Model: m})
-//	handler, err := dialog.New(dialog.Config{Store: documents, Runs: connected, Model: model})
+//	config.Dialog = &executor.DialogConfig{Graph: "inproc:assistant", Model: model}
 //
 // The model gets the question, its options and the reply, and calls one tool with its judgement. It
 // does not get the stored data and the tool results of the question. A judgement that is late,

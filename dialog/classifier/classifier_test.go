@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/agent/openai"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/dialog/classifier"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 )
 
 // service is a model service that answers with one response, and keeps what it was asked.
@@ -74,9 +75,9 @@ var (
 // play sends replies to a question, with the judgements of a model, and returns the question.
 func play(t *testing.T, model dialog.Model, q dialog.Question, replies ...string) *dialog.Asking {
 	t.Helper()
-	var m dialog.Machine
+	var m conversation.Machine
 	c := &dialog.Conversation{ID: "c", Language: dialog.English}
-	if _, err := m.Add(c, "q", dialog.Target{Run: "r", Interrupt: "i"}, q, dialog.Known{}, now); err != nil {
+	if _, err := m.Add(c, "q", dialog.Target{Run: "r", Interrupt: "i"}, q, conversation.Known{}, now); err != nil {
 		t.Fatal(err)
 	}
 	m.Next(c, now)
@@ -87,7 +88,7 @@ func play(t *testing.T, model dialog.Model, q dialog.Question, replies ...string
 				msg.Judgement = &j
 			}
 		}
-		if _, err := m.Handle(c, msg, dialog.Known{}); err != nil {
+		if _, err := m.Handle(c, msg, conversation.Known{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -41,7 +41,7 @@ type Heard struct {
 
 // Call is a call of a user. Handler, Account, Conversation, User and Line are required.
 type Call struct {
-	Handler                     *dialog.Handler
+	Handler                     dialog.Handler
 	Account, Conversation, User string
 	Line                        Line
 	// Language is that of the user; "" is that of the conversation.

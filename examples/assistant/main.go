@@ -101,7 +101,7 @@ const (
 
 // Desk is the handler with everything behind it.
 type Desk struct {
-	Handler  *dialog.Handler
+	Handler  dialog.Handler
 	executor *executor.Executor
 	store    *store.Store
 }
@@ -142,7 +142,7 @@ func (d *Desk) Close() {
 
 // Chat is a conversation in a terminal.
 type Chat struct {
-	Handler      *dialog.Handler
+	Handler      dialog.Handler
 	Conversation string
 	Language     dialog.Language
 	Voice        bool

@@ -65,7 +65,8 @@ var layers = []layer{
 	{"internal/audit/audittest", may("internal/audit"), "the suite uses a log only through the port and compares it with the reference"},
 	{"internal/simtest", may(".", "internal/store", "internal/audit", "internal/policy"), "what the simulators share needs a store and a log, and no executor"},
 	{"internal/analytics", may(".", "internal/store", support), "read-only reports over the stored history"},
-	{"dialog", may(".", "internal/store", support), "talks to end users on behalf of any agent, so it depends on none"},
+	{"dialog", may(".", support), "what agents and programs write to talk to end users; it depends on no agent"},
+	{"internal/dialog/conversation", may("dialog", "internal/store", support), "talks to end users on behalf of any agent, so it depends on none"},
 
 	{"api", may(".", "internal/drawing", support), "the types of the HTTP API, for the server and its clients"},
 	{"client", may(".", "api", "internal/analytics", "dialog", support), "a client does not depend on the server, except for the types of reports and conversations"},
@@ -101,9 +102,9 @@ var layers = []layer{
 
 	{"dialog/classifier", may("agent", "dialog"), "judges replies with a model of package agent, so that package dialog depends on no model"},
 	{"dialog/voice", may("dialog", support), "a device is a channel of a conversation"},
-	{"internal/dialog/runs", may(".", "dialog", "internal/executor", "graph", "provider/inproc", "internal/store", support), "connects conversations to an executor, so that package dialog depends on no engine"},
-	{"internal/embedded", may("channel", "dialog", "internal/executor", "internal/store", "internal/store/encrypted"), "the parts of a public executor, for the public server"},
-	{"executor", may(".", "channel", "internal/webhook", "dialog", "internal/desk", "internal/dialog/runs", "internal/embedded", "internal/executor", "internal/executor/docs", "internal/store", "internal/store/encrypted", "internal/store/memory", "internal/policy", "provider", "provider/inproc", "store", support), "the facade of the executor: everything else of it is internal"},
+	{"internal/dialog/runs", may(".", "dialog", "internal/dialog/conversation", "internal/executor", "graph", "provider/inproc", "internal/store", support), "connects conversations to an executor, so that package dialog depends on no engine"},
+	{"internal/embedded", may("channel", "dialog", "internal/dialog/conversation", "internal/executor", "internal/store", "internal/store/encrypted"), "the parts of a public executor, for the public server"},
+	{"executor", may(".", "channel", "internal/webhook", "dialog", "internal/dialog/conversation", "internal/desk", "internal/dialog/runs", "internal/embedded", "internal/executor", "internal/executor/docs", "internal/store", "internal/store/encrypted", "internal/store/memory", "internal/policy", "provider", "provider/inproc", "store", support), "the facade of the executor: everything else of it is internal"},
 
 	{"internal/slackfake", may(), "a Slack workspace for tests and the demo; it shares no code with the channel that it tests"},
 	{"channel/webpush", may("channel", "internal/post", "internal/desk", support), "sends to browsers; the executor keeps their subscriptions"},
@@ -126,12 +127,12 @@ var layers = []layer{
 	{"internal/server/visibility", may(".", "internal/server/authn", "internal/server/problems", "api", "internal/store", "internal/executor", "internal/desk", support), "what a caller may see, for all operations that show requests"},
 	{"internal/server/outcomes", may(".", "internal/server/endpoint", "internal/server/problems", "internal/server/visibility", "api", "internal/executor", support), "outcomes of runs as responses, for all operations that have one"},
 	{"internal/server/...", may(".", "internal/server/authn", "internal/server/admission", "internal/server/endpoint", "internal/server/presence", "internal/server/problems", "internal/server/stream", "internal/server/visibility", "internal/server/outcomes", "api", "internal/store", "provider", "internal/executor", "internal/desk", "internal/desk/hours", "internal/desk/people", "internal/policy", "internal/policy/...", "internal/audit", "internal/audit/reconcile", "internal/analytics", "channel", "internal/webhook", "channel/webpush", support), "handlers: they share the packages above and do not import each other"},
-	{"internal/server/conversations", may("internal/server/authn", "internal/server/admission", "internal/server/endpoint", "internal/server/problems", "internal/server/stream", "api", "dialog", support), "conversations with end users; it knows neither runs nor requests"},
-	{"internal/server", may(".", "internal/server/authn", "internal/server/...", "api", "internal/store", "provider", "internal/executor", "internal/desk", "internal/desk/hours", "internal/desk/people", "internal/policy", "internal/policy/...", "internal/audit", "internal/audit/reconcile", "internal/analytics", "dialog", "internal/web", "mcp", "channel", "channel/...", "client", support), "connects the protocols to the executor; cmd chooses providers and stores"},
+	{"internal/server/conversations", may("internal/server/authn", "internal/server/admission", "internal/server/endpoint", "internal/server/problems", "internal/server/stream", "api", "dialog", "internal/dialog/conversation", support), "conversations with end users; it knows neither runs nor requests"},
+	{"internal/server", may(".", "internal/server/authn", "internal/server/...", "api", "internal/store", "provider", "internal/executor", "internal/desk", "internal/desk/hours", "internal/desk/people", "internal/policy", "internal/policy/...", "internal/audit", "internal/audit/reconcile", "internal/analytics", "dialog", "internal/dialog/conversation", "internal/web", "mcp", "channel", "channel/...", "client", support), "connects the protocols to the executor; cmd chooses providers and stores"},
 
 	{"internal/sample", may(".", "graph", "provider", "provider/inproc"), "demo graphs, written like user code, and a provider that fails"},
 	{"internal/config", may(support), "settings are read and validated without the packages they configure"},
-	{"internal/web/webtest", may(".", "api", "channel/webpush", "dialog", "internal/dialog/runs", "internal/store", "internal/store/encrypted", "internal/store/memory", "internal/executor", "provider", "provider/...", "internal/server", "internal/server/authn", support), "runs a server with the pages in tests"},
+	{"internal/web/webtest", may(".", "api", "channel/webpush", "dialog", "internal/dialog/conversation", "internal/dialog/runs", "internal/store", "internal/store/encrypted", "internal/store/memory", "internal/executor", "provider", "provider/...", "internal/server", "internal/server/authn", support), "runs a server with the pages in tests"},
 	{"internal/tui", may(".", "internal/drawing", "api", "client", support), "the terminal inbox is an API client"},
 	{"internal/cli", may("api", "client", "internal/audit", "internal/config", "internal/executor", "internal/store", "internal/store/postgres", "internal/store/sqlite", support), "output, exit codes and flags that all commands share; exit codes need the errors of all parts"},
 	{"internal/cli/clientcmd", may(".", "api", "client", "internal/analytics", "internal/cli", "internal/desk", "internal/drawing", "internal/policy/...", "internal/tui", "provider/...", support), "commands that call a server, so they open no store"},

@@ -24,7 +24,6 @@ const (
 // largeParts lists the packages and types that may be larger, with the reason.
 var largeParts = map[string]string{
 	"graph":                    "to be split into drawing, validation and engine",
-	"dialog":                   "to be split: its records and wording can leave it",
 	"internal/desk":            "to be split: routes can leave it",
 	"internal/store/storetest": "to be split into the suites of runs, documents and audit",
 

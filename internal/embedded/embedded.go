@@ -4,7 +4,7 @@ package embedded
 
 import (
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
@@ -16,7 +16,7 @@ type Parts struct {
 	Store    store.Store
 	Sealer   encrypted.Sealer
 	Channels []channel.Channel
-	Dialog   *dialog.Handler // nil: no conversations
+	Dialog   *conversation.Handler // nil: no conversations
 }
 
 // PartsOf returns the parts of a *executor.Executor. Package executor sets it; it is not a method,

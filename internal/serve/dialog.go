@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -24,7 +24,7 @@ func (p *Program) graphsWithDialog() ([]inproc.Graph, error) {
 }
 
 // openDialog returns the handler of conversations; nil if the program has none.
-func (r *Server) openDialog(config *executor.DialogConfig, sealer encrypted.Sealer) (*dialog.Handler, error) {
+func (r *Server) openDialog(config *executor.DialogConfig, sealer encrypted.Sealer) (*conversation.Handler, error) {
 	if config == nil {
 		return nil, nil
 	}
@@ -36,7 +36,7 @@ func (r *Server) openDialog(config *executor.DialogConfig, sealer encrypted.Seal
 	if err != nil {
 		return nil, err
 	}
-	return dialog.New(dialog.Config{Store: encrypted.New(r.Store, sealer), Runs: connected, Machine: config.Machine, Model: config.Model, Language: config.Language, Retention: config.Retention})
+	return conversation.New(conversation.Config{Store: encrypted.New(r.Store, sealer), Runs: connected, Machine: conversation.Machine(config.Machine), Model: config.Model, Language: config.Language, Retention: config.Retention})
 }
 
 // sweepEvery is how often conversations are looked for that a process left behind, or that have an

@@ -13,11 +13,11 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/dialog"
 	embed "github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/config"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/seal"
@@ -93,7 +93,7 @@ type Server struct {
 	tracing     tracing
 	policyFiles *policyFiles
 	channels    []channel.Channel
-	dialog      *dialog.Handler // nil: no conversations
+	dialog      *conversation.Handler // nil: no conversations
 }
 
 // Start opens all components and listens. It does not serve yet.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/server"
@@ -69,7 +70,7 @@ func openConversations(t *testing.T, on store.Store, change func(*server.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Dialog, err = dialog.New(dialog.Config{Store: encrypted.New(ec.Store, ec.Sealer), Runs: connected, Machine: dialog.Machine{HandOver: true}})
+		c.Dialog, err = conversation.New(conversation.Config{Store: encrypted.New(ec.Store, ec.Sealer), Runs: connected, Machine: conversation.Machine{HandOver: true}})
 		if err != nil {
 			t.Fatal(err)
 		}

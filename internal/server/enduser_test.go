@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/internal/server"
@@ -139,7 +140,7 @@ func TestConversations_StreamEndsWithTheRoleThatAllowedIt(t *testing.T) {
 }
 
 // brokenRuns cannot start runs.
-type brokenRuns struct{ dialog.Runs }
+type brokenRuns struct{ conversation.Runs }
 
 func (brokenRuns) Start(context.Context, string, dialog.Start) error {
 	return errors.New("the provider is unreachable")
@@ -152,7 +153,7 @@ func TestConversations_ErrorInAStreamIsLogged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Dialog, err = dialog.New(dialog.Config{Store: encrypted.New(memory.NewStore(nil), b), Runs: brokenRuns{}}); err != nil {
+		if c.Dialog, err = conversation.New(conversation.Config{Store: encrypted.New(memory.NewStore(nil), b), Runs: brokenRuns{}}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -31,12 +31,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
-	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel/webpush"
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/logsample"
 	"github.com/fermata-go/fermata/internal/recovery"
@@ -57,6 +55,8 @@ import (
 	"github.com/fermata-go/fermata/internal/server/stream"
 	"github.com/fermata-go/fermata/internal/server/visibility"
 	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Config configures a server.
@@ -67,7 +67,7 @@ type Config struct {
 	// SignIn lets people sign in with a browser. Without it there are no sessions.
 	SignIn *authn.SignIn
 	// Dialog holds conversations with end users. Without it there are none.
-	Dialog *dialog.Handler
+	Dialog *conversation.Handler
 	// Limits bounds what callers may use; zero values mean the defaults.
 	Limits Limits
 	// Version is reported by /healthz and in the OpenAPI document.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
 )
@@ -16,7 +17,7 @@ import (
 func (w *world) bodySize(id string) int {
 	w.t.Helper()
 	documents := encrypted.New(w.store, w.sealer)
-	doc, err := documents.Document(w.t.Context(), account, dialog.ConversationDocument, id)
+	doc, err := documents.Document(w.t.Context(), account, conversation.ConversationDocument, id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func TestRetention_SilentConversationIsDeleted(t *testing.T) {
 	if list, err := w.handler.List(t.Context(), account, user); err != nil || len(list) != 1 || list[0].ID != "kept" {
 		t.Errorf("%+v, %v", list, err)
 	}
-	for kind, id := range map[store.DocumentKind]string{dialog.ConversationDocument: "c", dialog.PartDocument: "c/000001"} {
+	for kind, id := range map[store.DocumentKind]string{conversation.ConversationDocument: "c", conversation.PartDocument: "c/000001"} {
 		if doc, err := w.store.Document(t.Context(), account, kind, id); err != nil || len(doc.Body) != 0 || !doc.DueAt.IsZero() {
 			t.Errorf("%s has %d bytes, %v", id, len(doc.Body), err)
 		}

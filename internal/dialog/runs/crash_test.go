@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/testtier"
 )
@@ -27,7 +28,7 @@ func abandon(by string) desk.Abandon {
 	return desk.Abandon{From: desk.From{Actor: desk.Actor{ID: by, Kind: desk.ActorHuman}}, Reason: "changed"}
 }
 
-type documents = dialog.Documents
+type documents = conversation.Documents
 
 var errCrash = errors.New("crashed")
 
@@ -35,7 +36,7 @@ var errCrash = errors.New("crashed")
 // the process does.
 type crashing struct {
 	documents
-	runs dialog.Runs
+	runs conversation.Runs
 	rand *rand.Rand
 	rate float64
 }
@@ -61,11 +62,11 @@ func (c *crashing) Start(ctx context.Context, account string, s dialog.Start) er
 	return c.crash(func() error { return c.runs.Start(ctx, account, s) })
 }
 
-func (c *crashing) Resume(ctx context.Context, account string, r dialog.Resume) error {
+func (c *crashing) Resume(ctx context.Context, account string, r conversation.Resume) error {
 	return c.crash(func() error { return c.runs.Resume(ctx, account, r) })
 }
 
-func (c *crashing) State(ctx context.Context, account, run string) (dialog.RunState, error) {
+func (c *crashing) State(ctx context.Context, account, run string) (conversation.RunState, error) {
 	return c.runs.State(ctx, account, run)
 }
 
@@ -90,7 +91,7 @@ func TestProperty_ConversationsSurviveCrashes(t *testing.T) {
 			t.Log("seed", seed)
 			w := newWorld(t, openStore(t, kind))
 			random := rand.New(rand.NewPCG(32, seed))
-			w.wrap = func(d dialog.Documents, r dialog.Runs) (dialog.Documents, dialog.Runs) {
+			w.wrap = func(d conversation.Documents, r conversation.Runs) (conversation.Documents, conversation.Runs) {
 				c := &crashing{documents: d, runs: r, rand: random, rate: 0.15}
 				return c, c
 			}

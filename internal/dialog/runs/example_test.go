@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
@@ -79,7 +80,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	handler, err := dialog.New(dialog.Config{Store: encrypted.New(documents, sealer), Runs: connected})
+	handler, err := conversation.New(conversation.Config{Store: encrypted.New(documents, sealer), Runs: connected})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/pgtest"
@@ -121,16 +122,16 @@ type world struct {
 	store     store.Store
 	sealer    encrypted.Sealer
 	clock     *clock
-	machine   dialog.Machine
+	machine   conversation.Machine
 	model     dialog.Model
 	config    func(*executor.Config)
 	retention time.Duration
 	graph     inproc.Graph
 	input     func(dialog.Start) (json.RawMessage, error)
-	wrap      func(dialog.Documents, dialog.Runs) (dialog.Documents, dialog.Runs)
+	wrap      func(conversation.Documents, conversation.Runs) (conversation.Documents, conversation.Runs)
 
 	executor *executor.Executor
-	handler  *dialog.Handler
+	handler  *conversation.Handler
 }
 
 func openStore(t *testing.T, kind string) store.Store {
@@ -213,12 +214,12 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var documents dialog.Documents = encrypted.New(w.store, w.sealer)
-	var port dialog.Runs = connected
+	var documents conversation.Documents = encrypted.New(w.store, w.sealer)
+	var port conversation.Runs = connected
 	if w.wrap != nil {
 		documents, port = w.wrap(documents, port)
 	}
-	w.handler, err = dialog.New(dialog.Config{Store: documents, Runs: port, Machine: w.machine, Model: w.model, Now: w.clock.Now, Retention: w.retention})
+	w.handler, err = conversation.New(conversation.Config{Store: documents, Runs: port, Machine: w.machine, Model: w.model, Now: w.clock.Now, Retention: w.retention})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 )
 
 func TestList_NewestFirstWithTitleAndOpenQuestions(t *testing.T) {
 	w := newWorld(t, openStore(t, "sqlite"))
 	w.say("c1", dialog.Message{Text: "mail anna " + strings.Repeat("ä", 100)})
 	w.say("c2", dialog.Message{Text: "hello"})
-	list := func() []dialog.Summary {
+	list := func() []conversation.Summary {
 		t.Helper()
 		all, err := w.handler.List(t.Context(), account, user)
 		if err != nil || len(all) != 2 {
@@ -34,7 +35,7 @@ func TestList_NewestFirstWithTitleAndOpenQuestions(t *testing.T) {
 
 func TestCreate_OnceAndOnlyForItsUser(t *testing.T) {
 	w := newWorld(t, openStore(t, "memory"))
-	opening := dialog.Opening{User: user, Assistant: "mail", Language: dialog.German}
+	opening := conversation.Opening{User: user, Assistant: "mail", Language: dialog.German}
 	for range 2 {
 		r, err := w.handler.Create(t.Context(), account, "c", opening)
 		if err != nil || r.Assistant != "mail" || r.Language != dialog.German || r.Lines == nil {
@@ -48,11 +49,11 @@ func TestCreate_OnceAndOnlyForItsUser(t *testing.T) {
 		t.Errorf("repeated after a message in another language: %v", err)
 	}
 	opening.Language = dialog.French
-	if _, err := w.handler.Create(t.Context(), account, "c", opening); !errors.Is(err, dialog.ErrExists) {
+	if _, err := w.handler.Create(t.Context(), account, "c", opening); !errors.Is(err, conversation.ErrExists) {
 		t.Errorf("another language: %v", err)
 	}
 	opening.Assistant, opening.Language = "other", dialog.German
-	if _, err := w.handler.Create(t.Context(), account, "c", opening); !errors.Is(err, dialog.ErrExists) {
+	if _, err := w.handler.Create(t.Context(), account, "c", opening); !errors.Is(err, conversation.ErrExists) {
 		t.Errorf("another assistant: %v", err)
 	}
 	opening.User = "bob"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
@@ -85,7 +86,7 @@ func TestStart_RejectedRunFailsAndTheConversationContinues(t *testing.T) {
 }
 
 // failing fails to start the runs of conversations whose id begins with "bad".
-type failing struct{ dialog.Runs }
+type failing struct{ conversation.Runs }
 
 var errFailing = errors.New("failing")
 
@@ -99,7 +100,9 @@ func (f failing) Start(ctx context.Context, account string, s dialog.Start) erro
 // More conversations fail than a sweep reads, and others are continued nevertheless.
 func TestSweep_FailingConversationsDoNotDelayOthers(t *testing.T) {
 	w := newWorld(t, openStore(t, "clock"))
-	w.wrap = func(d dialog.Documents, r dialog.Runs) (dialog.Documents, dialog.Runs) { return d, failing{r} }
+	w.wrap = func(d conversation.Documents, r conversation.Runs) (conversation.Documents, conversation.Runs) {
+		return d, failing{r}
+	}
 	w.restart()
 	accept := func(id string) {
 		t.Helper()

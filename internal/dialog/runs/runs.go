@@ -2,7 +2,7 @@
 // graph or agent, and each open question is an interrupt of such a run.
 //
 //	connected, err := runs.New(runs.Config{Executor: e, Graph: "inproc:assistant"})
-//	handler, err := dialog.New(dialog.Config{Store: encrypted.New(file, sealer), Runs: connected})
+//	handler, err := conversation.New(conversation.Config{Store: encrypted.New(file, sealer), Runs: connected})
 //	record, err := handler.Message(ctx, "acme", "c-1", dialog.Message{Text: "Mail Anna", Actor: "ada"})
 //
 // The state key of a run is derived from the conversation, and the resume id of an answer from its
@@ -20,6 +20,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
 )
@@ -33,16 +34,16 @@ type Config struct {
 	// the lines of the conversation before it.
 	Input func(dialog.Start) (json.RawMessage, error)
 	// Person is the graph that asks a person to answer for the user: that of [HandOver]. Without
-	// one, [dialog.Machine.HandOver] must be false.
+	// one, Machine.HandOver must be false.
 	Person string
 	// Wait is how long a start or an answer waits for its run; 0 is that of the executor.
 	Wait time.Duration
 }
 
-// Runs implements [dialog.Runs] with an executor.
+// Runs implements [conversation.Runs] with an executor.
 type Runs struct{ config Config }
 
-var _ dialog.Runs = (*Runs)(nil)
+var _ conversation.Runs = (*Runs)(nil)
 
 // via names the channel in audit records.
 const via = "conversation"
@@ -99,7 +100,7 @@ func (r *Runs) wait(noWait bool) time.Duration {
 	return r.config.Wait
 }
 
-// Start implements [dialog.Runs].
+// Start implements [conversation.Runs].
 func (r *Runs) Start(ctx context.Context, account string, start dialog.Start) error {
 	graph := r.config.Graph
 	var input json.RawMessage
@@ -123,14 +124,14 @@ func (r *Runs) Start(ctx context.Context, account string, start dialog.Start) er
 	}
 	for _, permanent := range []error{executor.ErrInvalid, executor.ErrStateKeyInUse, executor.ErrGraphNotFound} {
 		if errors.Is(err, permanent) {
-			return fmt.Errorf("%w: %w", dialog.ErrRejected, err)
+			return fmt.Errorf("%w: %w", conversation.ErrRejected, err)
 		}
 	}
 	return err
 }
 
-// Resume implements [dialog.Runs].
-func (r *Runs) Resume(ctx context.Context, account string, resume dialog.Resume) error {
+// Resume implements [conversation.Runs].
+func (r *Runs) Resume(ctx context.Context, account string, resume conversation.Resume) error {
 	value, err := json.Marshal(resume.Answer)
 	if err != nil {
 		return err
@@ -143,30 +144,30 @@ func (r *Runs) Resume(ctx context.Context, account string, resume dialog.Resume)
 		return nil
 	}
 	if refused, ok := errors.AsType[*executor.RefusedError](err); ok {
-		return fmt.Errorf("%w: %s", dialog.ErrGone, refused.Result)
+		return fmt.Errorf("%w: %s", conversation.ErrGone, refused.Result)
 	}
 	if errors.Is(err, executor.ErrRunNotFound) {
-		return fmt.Errorf("%w: the run was deleted", dialog.ErrGone)
+		return fmt.Errorf("%w: the run was deleted", conversation.ErrGone)
 	}
 	return err
 }
 
-// State implements [dialog.Runs].
-func (r *Runs) State(ctx context.Context, account, run string) (dialog.RunState, error) {
+// State implements [conversation.Runs].
+func (r *Runs) State(ctx context.Context, account, run string) (conversation.RunState, error) {
 	view, err := r.config.Executor.GetRun(ctx, account, run)
 	if errors.Is(err, executor.ErrRunNotFound) || errors.Is(err, store.ErrNotFound) {
-		return dialog.RunState{Ended: true, Failed: true}, nil // deleted
+		return conversation.RunState{Ended: true, Failed: true}, nil // deleted
 	}
 	if err != nil {
-		return dialog.RunState{}, err
+		return conversation.RunState{}, err
 	}
 	switch view.Status {
 	case store.StatusReady, store.StatusRunning:
-		return dialog.RunState{Executing: true}, nil
+		return conversation.RunState{Executing: true}, nil
 	case store.StatusFailed, store.StatusCancelled, store.StatusSuperseded:
-		return dialog.RunState{Ended: true, Failed: true}, nil
+		return conversation.RunState{Ended: true, Failed: true}, nil
 	case store.StatusParked: // waits for an operator
-		return dialog.RunState{}, nil
+		return conversation.RunState{}, nil
 	case store.StatusWaiting, store.StatusCompleted:
 	}
 	switch outcome := view.Outcome.(type) {
@@ -175,13 +176,13 @@ func (r *Runs) State(ctx context.Context, account, run string) (dialog.RunState,
 	case fermata.Completed:
 		return r.completed(outcome)
 	case fermata.Failed:
-		return dialog.RunState{Ended: true, Failed: true}, nil
+		return conversation.RunState{Ended: true, Failed: true}, nil
 	}
-	return dialog.RunState{Executing: true}, nil // the outcome is not stored yet
+	return conversation.RunState{Executing: true}, nil // the outcome is not stored yet
 }
 
-func waiting(outcome fermata.NeedsInput) (dialog.RunState, error) {
-	var state dialog.RunState
+func waiting(outcome fermata.NeedsInput) (conversation.RunState, error) {
+	var state conversation.RunState
 	for _, open := range outcome.Interrupts {
 		if open.Kind != dialog.Request.Name() {
 			continue // an approver decides
@@ -190,13 +191,13 @@ func waiting(outcome fermata.NeedsInput) (dialog.RunState, error) {
 		if err := json.Unmarshal(open.Data, &q); err != nil {
 			return state, fmt.Errorf("runs: question %s: %w", open.ID, err)
 		}
-		state.Open = append(state.Open, dialog.OpenQuestion{Interrupt: open.ID, Question: q})
+		state.Open = append(state.Open, conversation.OpenQuestion{Interrupt: open.ID, Question: q})
 	}
 	return state, nil
 }
 
-func (r *Runs) completed(outcome fermata.Completed) (dialog.RunState, error) {
-	state := dialog.RunState{Ended: true, Output: outcome.Content}
+func (r *Runs) completed(outcome fermata.Completed) (conversation.RunState, error) {
+	state := conversation.RunState{Ended: true, Output: outcome.Content}
 	var person handOver
 	if json.Unmarshal(outcome.Output, &person) == nil && person.Given != nil {
 		state.Answer = &dialog.Answer{Option: person.Given.Option, Text: person.Given.Text, Yes: person.Given.Yes, Fields: person.Given.Fields}

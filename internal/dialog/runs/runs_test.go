@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/store"
 )
@@ -238,7 +239,7 @@ func TestEraseAccount_LeavesNothingOfItsConversations(t *testing.T) {
 		w.say("c", dialog.Message{Text: text})
 	}
 	documents := func() (count int) {
-		for _, kind := range []store.DocumentKind{dialog.ConversationDocument, dialog.EntityDocument, dialog.FactsDocument, dialog.MemoryDocument, dialog.ListDocument, dialog.ReportDocument} {
+		for _, kind := range []store.DocumentKind{conversation.ConversationDocument, conversation.EntityDocument, conversation.FactsDocument, conversation.MemoryDocument, conversation.ListDocument, conversation.ReportDocument} {
 			list, err := w.store.Documents(t.Context(), account, kind, store.DocumentFilter{})
 			if err != nil {
 				t.Fatal(err)

@@ -22,9 +22,9 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/server/admission"
 	"github.com/fermata-go/fermata/internal/server/authn"
@@ -41,7 +41,7 @@ const maxBody = 128 << 10
 // Handlers has the operations.
 type Handlers struct {
 	// Dialog holds the conversations; nil if the server has no assistant. Then nothing is found.
-	Dialog *dialog.Handler
+	Dialog *conversation.Handler
 	// Messages limits the rate of messages of a conversation, and UserMessages that of a user over
 	// all conversations.
 	Messages, UserMessages *admission.Buckets
@@ -113,11 +113,11 @@ func (h *Handlers) create(ctx context.Context, in *createInput) (*createOutput, 
 	if id == "" {
 		id = ident.Random("conversation")
 	}
-	record, err := h.Dialog.Create(ctx, me.Account, id, dialog.Opening{User: me.ID, Language: dialog.Language(in.Body.Language)})
+	record, err := h.Dialog.Create(ctx, me.Account, id, conversation.Opening{User: me.ID, Language: dialog.Language(in.Body.Language)})
 	switch {
 	case errors.Is(err, dialog.ErrInvalidID):
 		return nil, badField("body.id", "letters, digits, hyphens, underscores and dots are allowed, at most 100")
-	case errors.Is(err, dialog.ErrNotFound), errors.Is(err, dialog.ErrExists):
+	case errors.Is(err, dialog.ErrNotFound), errors.Is(err, conversation.ErrExists):
 		return nil, badField("body.id", "the id is in use; choose another one")
 	case err != nil:
 		return nil, problems.Of(err)
@@ -158,7 +158,7 @@ func (h *Handlers) listAll(ctx context.Context, account string, in *listInput) (
 	return page, err
 }
 
-func summaryOf(s dialog.Summary) api.Conversation {
+func summaryOf(s conversation.Summary) api.Conversation {
 	return api.Conversation{ID: s.ID, User: s.User, Title: s.Title, Open: s.Open, At: endpoint.TimeOrNil(s.At)}
 }
 
@@ -238,7 +238,7 @@ func messageProblem(err error, body api.SendMessage) error {
 	case errors.Is(err, dialog.ErrInvalidReply):
 		location := "body.text"
 		switch {
-		case len(body.Text) > dialog.MaxText:
+		case len(body.Text) > conversation.MaxText:
 		case len(body.Replies) > 0:
 			location = "body.replies"
 		case body.Choice != "" && body.Question == "", body.Fields != nil && body.Question == "":

@@ -235,7 +235,7 @@ func (f *follower) failed(ctx context.Context, err error, operation string) {
 func (f *follower) write(ctx context.Context, record dialog.Record) error {
 	lines, complete := record.Since(f.after)
 	if !complete {
-		whole, err := f.Dialog.Whole(ctx, f.account, record)
+		whole, err := f.Dialog.Whole(ctx, f.account, f.id)
 		if err != nil {
 			return err
 		}

@@ -11,11 +11,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/examples/assistant/office"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/internal/web"
 	"github.com/fermata-go/fermata/internal/web/webtest"
@@ -161,7 +161,7 @@ func TestChat_SameRecordOnEverySurface(t *testing.T) {
 	b := openTab(t, s, "ada", desk)
 	create := func(name string) {
 		t.Helper()
-		if _, err := s.Dialog.Create(ctx, webtest.Account, id, dialog.Opening{User: name}); err != nil {
+		if _, err := s.Dialog.Create(ctx, webtest.Account, id, conversation.Opening{User: name}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +195,7 @@ func TestChat_SameRecordOnEverySurface(t *testing.T) {
 		}
 		return got.Body
 	}
-	if _, err := other.Dialog.Create(ctx, webtest.Account, id, dialog.Opening{User: "ada"}); err != nil {
+	if _, err := other.Dialog.Create(ctx, webtest.Account, id, conversation.Opening{User: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range lines {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel/webpush"
-	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/seal"
@@ -53,7 +53,7 @@ type Server struct {
 	URL      string
 	Executor *executor.Executor
 	API      *server.Server
-	Dialog   *dialog.Handler // nil: no conversations
+	Dialog   *conversation.Handler // nil: no conversations
 	config   Config
 	runs     *memory.Store
 	http     *httptest.Server
@@ -111,14 +111,14 @@ func (s *Server) start(address string) {
 	s.URL = s.http.URL
 }
 
-func (s *Server) openDialog(sealer encrypted.Sealer) *dialog.Handler {
+func (s *Server) openDialog(sealer encrypted.Sealer) *conversation.Handler {
 	s.Helper()
 	if s.config.Assistant == "" {
 		return nil
 	}
 	connected, err := runs.New(runs.Config{Executor: s.Executor, Graph: s.config.Assistant, Person: "inproc:" + runs.HandOverGraph})
 	s.must(err)
-	handler, err := dialog.New(dialog.Config{Store: encrypted.New(s.runs, sealer), Runs: connected, Machine: dialog.Machine{HandOver: true}})
+	handler, err := conversation.New(conversation.Config{Store: encrypted.New(s.runs, sealer), Runs: connected, Machine: conversation.Machine{HandOver: true}})
 	s.must(err)
 	return handler
 }

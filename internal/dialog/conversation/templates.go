@@ -1,4 +1,4 @@
-package dialog
+package conversation
 
 // templates are the built-in texts. {q} is the text of the question, {options} the list of options,
 // {a} an answer or entity, {why} an explanation.

@@ -1,26 +1,13 @@
-package dialog
+package conversation
 
 import (
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-)
 
-// Judgement is a model's interpretation of a reply. It counts only where exact rules find nothing,
-// and only with a high score. It can never confirm an action.
-type Judgement struct {
-	Verdict Verdict `json:"verdict"`
-	Score   float64 `json:"score"` // of the verdict, 0 to 1
-	// Option is the option that the reply means, with its score and that of the next best one.
-	Option      string  `json:"option,omitempty"`
-	OptionScore float64 `json:"option_score,omitempty"`
-	RunnerUp    float64 `json:"runner_up,omitempty"`
-	// Explanation answers a counter-question.
-	Explanation string `json:"explanation,omitempty"`
-	// Entity is the person that the reply describes, after "someone else".
-	Entity *Entity `json:"entity,omitempty"`
-}
+	"github.com/fermata-go/fermata/internal/dialog/fold"
+)
 
 // reading is the interpretation of a reply to one question.
 type reading struct {
@@ -69,7 +56,7 @@ func (m *Machine) readExactly(c *Conversation, a *Asking, msg Message) reading {
 		if r, ok := readOption(p, a, msg.Text); ok {
 			return r
 		}
-		if p.has(msg.Text, morePhrases) && a.pages() > 1 && msg.Modality == Voice {
+		if p.has(msg.Text, morePhrases) && pages(a) > 1 && msg.Modality == Voice {
 			return reading{verdict: IsCounterQuestion, exact: true, more: true}
 		}
 	}
@@ -226,13 +213,13 @@ func optionsNamed(p phrases, options []Option, text string) []string {
 	var exact, partial []string
 	for _, o := range options {
 		names := append([]string{o.Label}, o.Aliases...)
-		if slices.ContainsFunc(names, func(name string) bool { return fold(name) == whole }) {
+		if slices.ContainsFunc(names, func(name string) bool { return fold.Text(name) == whole }) {
 			exact = append(exact, o.ID)
 		}
 		for _, value := range o.Facts {
 			names = append(names, value)
 		}
-		own := strings.Fields(fold(strings.Join(names, " ")))
+		own := strings.Fields(fold.Text(strings.Join(names, " ")))
 		if len(words) > 0 && !slices.ContainsFunc(words, func(word string) bool { return !slices.Contains(own, word) }) {
 			partial = append(partial, o.ID)
 		}
@@ -244,7 +231,7 @@ func optionsNamed(p phrases, options []Option, text string) []string {
 }
 
 func (m *Machine) readNextField(a *Asking, msg Message) reading {
-	missing := a.missing()
+	missing := missing(a)
 	if len(missing) == 0 || msg.Modality != Voice && len(missing) > 1 {
 		r := unclear("choose")
 		r.consult = true
@@ -271,7 +258,7 @@ func readFields(a *Asking, fields map[string]string) reading {
 			return reading{}
 		}
 		field := a.Question.Fields[at]
-		value, ok := field.parse(value)
+		value, ok := parse(field, value)
 		if !ok {
 			return reading{verdict: IsUnclear, doubt: "invalid", detail: field.Label}
 		}
@@ -283,7 +270,7 @@ func readFields(a *Asking, fields map[string]string) reading {
 }
 
 // parse returns the value in its canonical form, or false. An empty value is not given.
-func (f Field) parse(value string) (string, bool) {
+func parse(f Field, value string) (string, bool) {
 	value = strings.TrimSpace(value)
 	if value == "" {
 		return "", f.Optional
@@ -297,7 +284,7 @@ func (f Field) parse(value string) (string, bool) {
 		return value, err == nil
 	case ChoiceField:
 		for i, choice := range f.Choices {
-			if fold(choice) == fold(value) || value == strconv.Itoa(i+1) {
+			if fold.Text(choice) == fold.Text(value) || value == strconv.Itoa(i+1) {
 				return choice, true
 			}
 		}
@@ -308,7 +295,7 @@ func (f Field) parse(value string) (string, bool) {
 }
 
 // missing returns the required fields of a form that were not given yet.
-func (a *Asking) missing() []Field {
+func missing(a *Asking) []Field {
 	return slices.DeleteFunc(slices.Clone(a.Question.Fields), func(f Field) bool { return f.Optional || a.Filled[f.Name] != "" })
 }
 

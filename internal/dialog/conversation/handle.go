@@ -1,4 +1,4 @@
-package dialog
+package conversation
 
 import (
 	"fmt"
@@ -92,7 +92,7 @@ func (m *Machine) route(c *Conversation, msg Message) destination {
 	if msg.Question != "" {
 		return destination{question: c.Find(msg.Question)}
 	}
-	waiting := c.waiting()
+	waiting := waiting(c)
 	if len(waiting) == 1 && m.concerns(c, waiting[0], msg) {
 		return destination{question: waiting[0]}
 	}
@@ -103,7 +103,7 @@ func (m *Machine) route(c *Conversation, msg Message) destination {
 	if p.has(msg.Text, escapeAllPhrases) && m.understood(msg) {
 		return destination{all: true}
 	}
-	if a := c.Find(c.Focus); a != nil && a.Status.waits() {
+	if a := c.Find(c.Focus); a != nil && waits(a.Status) {
 		return destination{question: a}
 	}
 	bare := msg
@@ -155,7 +155,7 @@ func (m *Machine) Consult(c *Conversation, msg Message) (Asking, bool) {
 	a := to.question
 	if a == nil && len(to.several) > 0 {
 		a = to.several[0]
-	} else if waiting := c.waiting(); a == nil && !to.all && len(waiting) > 0 {
+	} else if waiting := waiting(c); a == nil && !to.all && len(waiting) > 0 {
 		a = waiting[0]
 	}
 	if a == nil || !a.Status.Open() {
@@ -175,7 +175,7 @@ func (m *Machine) handleMessage(c *Conversation, msg Message, known Known, r *Re
 	to := m.route(c, msg)
 	switch {
 	case to.all:
-		for _, a := range c.waiting() {
+		for _, a := range waiting(c) {
 			m.escape(c, a, msg, r)
 		}
 		m.remark(c, "escaped", r)
@@ -196,10 +196,10 @@ func (m *Machine) askWhich(c *Conversation, msg Message, several []*Asking, r *R
 	choices := make([]Choice, 0, len(several))
 	for i, a := range several {
 		which.Candidates = append(which.Candidates, a.ID)
-		choices = append(choices, Choice{a.ID, a.Question.Text, i + 1})
+		choices = append(choices, Choice{ID: a.ID, Label: a.Question.Text, Number: i + 1})
 	}
 	c.Which = which
-	text, template := m.Wording.say(c, "which", "options", m.Wording.readOut(c, choices))
+	text, template := m.words().say(c, "which", "options", m.words().readOut(c, choices))
 	r.say(Prompt{Text: text, Template: template, Choices: choices, Modality: c.Modality})
 }
 
@@ -225,7 +225,7 @@ func (m *Machine) handleWhich(c *Conversation, msg Message, known Known, r *Resu
 	read := m.readExactly(c, a, earlier)
 	if isYesNo(a) && read.verdict != IsEscape || read.verdict == IsUnclear {
 		a.ReAsks++
-		r.say(m.show(c, a, m.Wording.ask(c, a)))
+		r.say(m.show(c, a, m.words().ask(c, a)))
 		return true
 	}
 	m.handleOne(c, a, earlier, known, r)
@@ -246,7 +246,7 @@ func (m *Machine) handleOne(c *Conversation, a *Asking, msg Message, known Known
 	}
 	reading := m.read(c, a, msg)
 	a.Turns = append(a.Turns, Turn{
-		Question: orElse(a.Shown, a.Question.Text), Template: a.Template, Reply: msg.raw(), Verdict: reading.verdict,
+		Question: orElse(a.Shown, a.Question.Text), Template: a.Template, Reply: raw(msg), Verdict: reading.verdict,
 		Modality: c.Modality, Actor: msg.Actor, AskedAt: a.AskedAt, At: msg.At,
 	})
 	switch reading.verdict {
@@ -261,7 +261,7 @@ func (m *Machine) handleOne(c *Conversation, a *Asking, msg Message, known Known
 		m.unclear(c, a, reading, r)
 	case IsAnswer:
 		answer := *reading.answer
-		answer.Raw, answer.Actor, answer.Modality = msg.raw(), msg.Actor, c.Modality
+		answer.Raw, answer.Actor, answer.Modality = raw(msg), msg.Actor, c.Modality
 		if answer.Score == 0 {
 			answer.Score = positiveOr(msg.Recognition, 1)
 		}
@@ -270,7 +270,7 @@ func (m *Machine) handleOne(c *Conversation, a *Asking, msg Message, known Known
 }
 
 // raw returns the reply as text.
-func (msg Message) raw() string {
+func raw(msg Message) string {
 	switch {
 	case msg.Choice != "":
 		return msg.Choice
@@ -286,7 +286,7 @@ func (msg Message) raw() string {
 		parts := make([]string, 0, len(msg.Replies))
 		for _, id := range slices.Sorted(maps.Keys(msg.Replies)) {
 			reply := msg.Replies[id]
-			parts = append(parts, Message{Text: reply.Text, Choice: reply.Choice, Fields: reply.Fields}.raw())
+			parts = append(parts, raw(Message{Text: reply.Text, Choice: reply.Choice, Fields: reply.Fields}))
 		}
 		return strings.Join(parts, "; ")
 	}
@@ -294,22 +294,22 @@ func (msg Message) raw() string {
 }
 
 func (m *Machine) remark(c *Conversation, name string, r *Result, args ...string) {
-	text, template := m.Wording.say(c, name, args...)
+	text, template := m.words().say(c, name, args...)
 	r.say(Prompt{Text: text, Template: template, Modality: c.Modality})
 }
 
 func (m *Machine) escape(c *Conversation, a *Asking, msg Message, r *Result) {
-	m.end(c, a, Escaped, Answer{Escaped: true, Raw: msg.raw(), Actor: msg.Actor, Modality: c.Modality, Method: ByPhrase}, msg.At, r)
+	m.end(c, a, Escaped, Answer{Escaped: true, Raw: raw(msg), Actor: msg.Actor, Modality: c.Modality, Method: ByPhrase}, msg.At, r)
 }
 
 // newIntent starts a run for the message. The questions that waited are asked again afterwards, or
 // dropped.
 func (m *Machine) newIntent(c *Conversation, a *Asking, msg Message, r *Result) {
 	r.add(StartRun{msg.Text})
-	for _, waiting := range c.waiting() {
+	for _, waiting := range waiting(c) {
 		switch {
 		case m.AfterNewIntent == Drop && (a == nil || waiting == a):
-			m.end(c, waiting, Escaped, Answer{Escaped: true, Raw: msg.raw(), Actor: msg.Actor, Modality: c.Modality}, msg.At, r)
+			m.end(c, waiting, Escaped, Answer{Escaped: true, Raw: raw(msg), Actor: msg.Actor, Modality: c.Modality}, msg.At, r)
 		case waiting.Question.Relevance != NonBlocking:
 			waiting.Parked = true
 		}
@@ -319,18 +319,18 @@ func (m *Machine) newIntent(c *Conversation, a *Asking, msg Message, r *Result) 
 
 func (m *Machine) explain(c *Conversation, a *Asking, reading reading, r *Result) {
 	if reading.more {
-		if a.Page+1 >= a.pages() {
+		if a.Page+1 >= pages(a) {
 			a.Page = 0
 			r.say(m.repeat(c, a, "no_more"))
 			return
 		}
 		a.Page++
-		r.say(m.show(c, a, m.Wording.ask(c, a)))
+		r.say(m.show(c, a, m.words().ask(c, a)))
 		return
 	}
 	why := orElse(a.Question.Why, reading.detail)
 	if why == "" {
-		why, _ = m.Wording.say(c, "no_reason")
+		why, _ = m.words().say(c, "no_reason")
 	}
 	r.say(m.repeat(c, a, "explain", "why", why))
 }
@@ -339,13 +339,13 @@ func (m *Machine) explain(c *Conversation, a *Asking, reading reading, r *Result
 func (m *Machine) unclear(c *Conversation, a *Asking, reading reading, r *Result) {
 	a.Unclear++
 	limit := m.maxUnclear()
-	onScreen := c.Modality != Voice && len(m.Wording.ask(c, a).Choices) > 0
+	onScreen := c.Modality != Voice && len(m.words().ask(c, a).Choices) > 0
 	switch {
 	case a.Unclear < limit, onScreen && a.Unclear < 2*limit && a.Unclear > limit:
 		r.say(m.repeat(c, a, reading.doubt, "a", reading.detail))
 	case m.HandOver && (!onScreen || a.Unclear >= 2*limit):
 		a.Status, a.Candidate = HandedOver, nil
-		c.forget(a.ID)
+		forget(c, a.ID)
 		m.remark(c, "hand_over", r)
 		r.add(AskPerson{a.ID})
 	default:
@@ -356,7 +356,7 @@ func (m *Machine) unclear(c *Conversation, a *Asking, reading reading, r *Result
 // lapse counts a turn for the non-blocking questions that the message was not about: those with as
 // many turns as before. A run that waits for one goes on with the default.
 func (m *Machine) lapse(c *Conversation, msg Message, turns map[string]int, r *Result) {
-	for _, a := range c.waiting() {
+	for _, a := range waiting(c) {
 		if a.Question.Relevance != NonBlocking || a.Status != Asked || len(a.Turns) > turns[a.ID] {
 			continue
 		}

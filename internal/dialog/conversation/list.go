@@ -1,4 +1,4 @@
-package dialog
+package conversation
 
 import (
 	"cmp"
@@ -114,7 +114,7 @@ func (h *Handler) All(ctx context.Context, account, after string, limit int) (li
 
 // summaryOf returns the summary of a conversation. It changes less often than the conversation.
 func summaryOf(s *stored) Summary {
-	sum := Summary{ID: s.ID, Assistant: s.Assistant, Title: s.Title, Open: len(s.waiting()), User: s.User}
+	sum := Summary{ID: s.ID, Assistant: s.Assistant, Title: s.Title, Open: len(waiting(&s.Conversation)), User: s.User}
 	if s.Title != "" { // otherwise it is the time of the creation
 		sum.At = s.Active
 	}

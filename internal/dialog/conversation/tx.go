@@ -1,4 +1,4 @@
-package dialog
+package conversation
 
 import (
 	"context"
@@ -25,15 +25,6 @@ type txDocument struct {
 	id       string
 	revision int64
 	value    any
-}
-
-// StoredFact is a fact of an entity, with the question that it was stored by.
-type StoredFact struct {
-	Name         string    `json:"name"`
-	Value        string    `json:"value"`
-	Conversation string    `json:"conversation"`
-	Question     string    `json:"question"`
-	At           time.Time `json:"at"`
 }
 
 // open returns the document of this transaction as a *T; it is read once.

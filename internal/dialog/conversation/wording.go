@@ -1,4 +1,4 @@
-package dialog
+package conversation
 
 import (
 	"fmt"
@@ -6,46 +6,19 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/fermata-go/fermata/dialog"
 )
-
-// Choice is a button or a spoken option of a prompt.
-type Choice struct {
-	ID    string `json:"id"`
-	Label string `json:"label"`
-	// Number is what the user can say or press instead; 0 for none.
-	Number int `json:"number,omitempty"`
-}
-
-// Prompt is a question or remark in the words for the user.
-type Prompt struct {
-	// Question is the id of the question; "" for a remark.
-	Question string `json:"question,omitempty"`
-	Text     string `json:"text"`
-	// Template is the name of the template and its variant, such as "confirmation.voice.B".
-	Template string            `json:"template"`
-	Choices  []Choice          `json:"choices,omitempty"`
-	Fields   []Field           `json:"fields,omitempty"`
-	Values   map[string]string `json:"values,omitempty"` // what the form begins with
-	Modality Modality          `json:"modality"`
-}
 
 // maxSpokenOptions is how many options are read out at once. Listeners do not remember more.
 const maxSpokenOptions = 3
 
-// Wording is the set of templates. The zero value uses the built-in templates.
-type Wording struct {
-	// Templates replace built-in templates. The key is a template name, such as "confirmation" or
-	// "confirmation.voice", with the channel in front for one channel: "phone/confirmation.voice".
-	// A template has one text or several variants; a conversation uses one of them.
-	Templates map[Language]map[string][]string
-	// Variant selects a variant; the default is a hash of the conversation and the template, so
-	// that a user sees one variant only.
-	Variant func(conversation, template string, variants int) int
-}
+// wording is the set of templates of a machine, with the built-in ones.
+type wording dialog.Wording
 
 // template returns the variants for a name, from the most specific: channel and modality, then
 // modality, then the plain name.
-func (w Wording) template(language Language, channel, name string, modality Modality) (found string, variants []string) {
+func (w wording) template(language Language, channel, name string, modality Modality) (found string, variants []string) {
 	var keys []string
 	if modality == Voice {
 		keys = append(keys, channel+"/"+name+".voice", name+".voice")
@@ -64,7 +37,7 @@ func (w Wording) template(language Language, channel, name string, modality Moda
 }
 
 // say returns the text of a template and its full name. args are pairs of placeholder and value.
-func (w Wording) say(c *Conversation, name string, args ...string) (text, template string) {
+func (w wording) say(c *Conversation, name string, args ...string) (text, template string) {
 	key, variants := w.template(c.Language, c.Channel, name, c.Modality)
 	n := 0
 	if len(variants) > 1 {
@@ -88,7 +61,7 @@ func hashVariant(conversation, template string, variants int) int {
 }
 
 // ask words a question in its current status.
-func (w Wording) ask(c *Conversation, a *Asking) Prompt {
+func (w wording) ask(c *Conversation, a *Asking) Prompt {
 	p := Prompt{Question: a.ID, Modality: c.Modality}
 	q := &a.Question
 	switch a.Status {
@@ -96,7 +69,7 @@ func (w Wording) ask(c *Conversation, a *Asking) Prompt {
 		if q.Kind == Confirmation {
 			p.Text, p.Template = w.say(c, "read_back_action", "q", q.Text)
 		} else {
-			p.Text, p.Template = w.say(c, "read_back", "a", a.candidateLabel())
+			p.Text, p.Template = w.say(c, "read_back", "a", candidateLabel(a))
 		}
 		p.Choices = w.yesNo(c)
 		return p
@@ -108,7 +81,7 @@ func (w Wording) ask(c *Conversation, a *Asking) Prompt {
 		p.Choices = w.yesNo(c)
 		return p
 	case Drafted:
-		p.Text, p.Template = w.say(c, "draft", "a", a.Draft.describe())
+		p.Text, p.Template = w.say(c, "draft", "a", describeEntity(a.Draft))
 		p.Choices, p.Fields = w.yesNo(c), entityFields(w, c)
 		p.Values = map[string]string{"name": a.Draft.Name, "role": a.Draft.Role, "context": a.Draft.Context}
 		return p
@@ -135,7 +108,7 @@ func (w Wording) ask(c *Conversation, a *Asking) Prompt {
 		name = string(Disambiguation)
 	}
 	more := ""
-	if c.Modality == Voice && a.Page+1 < a.pages() {
+	if c.Modality == Voice && a.Page+1 < pages(a) {
 		more, _ = w.say(c, "more")
 	}
 	p.Text, p.Template = w.say(c, name, "q", q.Text, "options", w.readOut(c, p.Choices), "more", more)
@@ -143,9 +116,9 @@ func (w Wording) ask(c *Conversation, a *Asking) Prompt {
 }
 
 // askForm asks for all missing fields on a screen, and for the next one on voice.
-func (w Wording) askForm(c *Conversation, a *Asking) Prompt {
+func (w wording) askForm(c *Conversation, a *Asking) Prompt {
 	p := Prompt{Question: a.ID, Modality: c.Modality}
-	missing := a.missing()
+	missing := missing(a)
 	if c.Modality != Voice {
 		p.Fields, p.Values = a.Question.Fields, maps.Clone(a.Filled)
 		p.Text, p.Template = w.say(c, "form", "q", a.Question.Text)
@@ -155,7 +128,7 @@ func (w Wording) askForm(c *Conversation, a *Asking) Prompt {
 		field := missing[0]
 		p.Fields = missing[:1]
 		for i, choice := range field.Choices[:min(len(field.Choices), maxSpokenOptions)] {
-			p.Choices = append(p.Choices, Choice{choice, choice, i + 1})
+			p.Choices = append(p.Choices, Choice{ID: choice, Label: choice, Number: i + 1})
 		}
 		intro := ""
 		if len(a.Filled) == 0 {
@@ -167,15 +140,15 @@ func (w Wording) askForm(c *Conversation, a *Asking) Prompt {
 }
 
 // choices returns the buttons of a question: all on a screen, a page of them on voice.
-func (w Wording) choices(c *Conversation, a *Asking) []Choice {
+func (w wording) choices(c *Conversation, a *Asking) []Choice {
 	options := a.Question.Options
 	all := make([]Choice, 0, len(options)+1)
 	for i, o := range options {
-		all = append(all, Choice{o.ID, o.describe(), i + 1})
+		all = append(all, Choice{ID: o.ID, Label: describe(o), Number: i + 1})
 	}
 	if a.Question.AllowOther {
 		label, _ := w.say(c, "other")
-		all = append(all, Choice{ChoiceOther, label, len(all) + 1})
+		all = append(all, Choice{ID: ChoiceOther, Label: label, Number: len(all) + 1})
 	}
 	if c.Modality != Voice || len(all) <= maxSpokenOptions {
 		return all
@@ -185,7 +158,7 @@ func (w Wording) choices(c *Conversation, a *Asking) []Choice {
 }
 
 // pages returns the number of pages of options on voice.
-func (a *Asking) pages() int {
+func pages(a *Asking) int {
 	n := len(a.Question.Options)
 	if a.Question.AllowOther {
 		n++
@@ -193,14 +166,14 @@ func (a *Asking) pages() int {
 	return (n + maxSpokenOptions - 1) / maxSpokenOptions
 }
 
-func (w Wording) yesNo(c *Conversation) []Choice {
+func (w wording) yesNo(c *Conversation) []Choice {
 	yes, _ := w.say(c, "yes")
 	no, _ := w.say(c, "no")
-	return []Choice{{ChoiceYes, yes, 1}, {ChoiceNo, no, 2}}
+	return []Choice{{ID: ChoiceYes, Label: yes, Number: 1}, {ID: ChoiceNo, Label: no, Number: 2}}
 }
 
 // readOut returns the options as a list in words, and how to hear more.
-func (w Wording) readOut(c *Conversation, choices []Choice) string {
+func (w wording) readOut(c *Conversation, choices []Choice) string {
 	var parts []string
 	for _, choice := range choices {
 		if c.Modality == Voice {
@@ -227,7 +200,7 @@ func sentence(text string) string {
 	return text + "."
 }
 
-func (o Option) describe() string {
+func describe(o Option) string {
 	facts := make([]string, 0, len(o.Facts))
 	for _, name := range slices.Sorted(maps.Keys(o.Facts)) {
 		facts = append(facts, o.Facts[name])
@@ -238,7 +211,7 @@ func (o Option) describe() string {
 	return o.Label + " (" + strings.Join(facts, ", ") + ")"
 }
 
-func (e *Entity) describe() string {
+func describeEntity(e *Entity) string {
 	text := e.Name
 	for _, part := range []string{e.Role, e.Context} {
 		if part != "" {
@@ -248,19 +221,19 @@ func (e *Entity) describe() string {
 	return text
 }
 
-func (a *Asking) candidateLabel() string {
+func candidateLabel(a *Asking) string {
 	if a.Candidate.Option == ChoiceOther {
 		return a.Candidate.Raw
 	}
 	for _, o := range a.Question.Options {
 		if o.ID == a.Candidate.Option {
-			return o.describe()
+			return describe(o)
 		}
 	}
 	return a.Candidate.Text
 }
 
-func entityFields(w Wording, c *Conversation) []Field {
+func entityFields(w wording, c *Conversation) []Field {
 	name, _ := w.say(c, "field_name")
 	role, _ := w.say(c, "field_role")
 	context, _ := w.say(c, "field_context")

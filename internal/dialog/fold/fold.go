@@ -1,4 +1,5 @@
-package dialog
+// Package fold compares texts of people regardless of case, accents and punctuation.
+package fold
 
 import (
 	"strings"
@@ -12,9 +13,9 @@ var accents = strings.NewReplacer(
 	"ù", "u", "ú", "u", "û", "u", "ü", "u", "ý", "y", "ÿ", "y", "ß", "ss", "œ", "oe", "æ", "ae", "š", "s", "ž", "z", "č", "c",
 )
 
-// fold returns the comparable form of a text: lower case, without accents and punctuation, words
+// Text returns the comparable form of a text: lower case, without accents and punctuation, words
 // separated by one space. "  Müller, Anna!" becomes "muller anna".
-func fold(text string) string {
+func Text(text string) string {
 	text = accents.Replace(strings.ToLower(text))
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -28,8 +29,8 @@ func fold(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// distance returns the edit distance of two short texts.
-func distance(a, b string) int {
+// Distance returns the edit distance of two short texts.
+func Distance(a, b string) int {
 	s, t := []rune(a), []rune(b)
 	row := make([]int, len(t)+1)
 	for j := range row {

@@ -1,10 +1,12 @@
-package dialog
+package conversation
 
 import (
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/dialog/fold"
 )
 
 // A clear yes, stated independently of the lexicon: it has a word that agrees, none that negates or
@@ -69,7 +71,7 @@ func FuzzConfirmation_OnlyAClearYesConfirms(f *testing.F) {
 				if !ok || d.Question != "risky" || !d.Answer.Yes {
 					continue
 				}
-				said := fold(line)
+				said := fold.Text(line)
 				if msg.Digits != "" || !agrees.MatchString(said) || doubts.MatchString(said) || len(strings.Fields(said)) > 8 {
 					t.Errorf("%q confirmed a risky action in %q", line, c.Language)
 				}

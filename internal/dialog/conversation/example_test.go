@@ -1,16 +1,17 @@
-package dialog_test
+package conversation_test
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/dialog/conversation"
 )
 
 // The machine words a question, interprets the reply and returns the answer for the run.
 func ExampleMachine() {
-	var machine dialog.Machine
-	conversation := &dialog.Conversation{ID: "c-1", User: "ada", Language: dialog.English}
+	var machine conversation.Machine
+	talk := &dialog.Conversation{ID: "c-1", User: "ada", Language: dialog.English}
 	now := time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 
 	question := dialog.Question{
@@ -22,16 +23,16 @@ func ExampleMachine() {
 		},
 	}
 	target := dialog.Target{Run: "mail-1", Interrupt: "int_1"}
-	if _, err := machine.Add(conversation, "q1", target, question, dialog.Known{}, now); err != nil {
+	if _, err := machine.Add(talk, "q1", target, question, conversation.Known{}, now); err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, prompt := range machine.Next(conversation, now).Say {
+	for _, prompt := range machine.Next(talk, now).Say {
 		fmt.Println(prompt.Text)
 	}
 
 	for _, text := range []string{"Anna", "the one from legal"} {
-		result, err := machine.Handle(conversation, dialog.Message{Text: text, Actor: "ada", At: now}, dialog.Known{})
+		result, err := machine.Handle(talk, dialog.Message{Text: text, Actor: "ada", At: now}, conversation.Known{})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -40,7 +41,7 @@ func ExampleMachine() {
 			fmt.Println(prompt.Text)
 		}
 		for _, effect := range result.Effects {
-			if answer, ok := effect.(dialog.Deliver); ok {
+			if answer, ok := effect.(conversation.Deliver); ok {
 				fmt.Println(answer.Target.Run, "gets", answer.Answer.Option)
 			}
 		}

@@ -1,9 +1,11 @@
-package dialog
+package conversation
 
 import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/dialog/fold"
 )
 
 // answer applies an answer that was recognized: it may need a read-back, more fields, or the
@@ -24,7 +26,7 @@ func (m *Machine) answer(c *Conversation, a *Asking, answer Answer, msg Message,
 			return
 		}
 		a.Candidate, a.Status = nil, Drafted
-		r.say(m.show(c, a, m.Wording.ask(c, a)))
+		r.say(m.show(c, a, m.words().ask(c, a)))
 		return
 	case Drafted:
 		m.create(c, a, answer, msg, r)
@@ -53,10 +55,10 @@ func (m *Machine) confirm(c *Conversation, a *Asking, answer Answer, msg Message
 	case a.Question.Risk >= RiskCritical:
 		a.Screen = true
 		a.ReAsks++
-		r.say(m.show(c, a, m.Wording.ask(c, a)))
+		r.say(m.show(c, a, m.words().ask(c, a)))
 	case a.Question.Risk >= RiskHigh, !m.understood(msg):
 		a.Status, a.Candidate = Confirming, &answer
-		r.say(m.show(c, a, m.Wording.ask(c, a)))
+		r.say(m.show(c, a, m.words().ask(c, a)))
 	default:
 		m.accept(c, a, answer, msg.At, r)
 	}
@@ -89,10 +91,10 @@ func (m *Machine) choose(c *Conversation, a *Asking, answer Answer, msg Message,
 	guessed := answer.Method == BySemantics && (a.Question.Risk >= RiskLow || c.Modality == Voice)
 	if guessed || answer.Method != ByButton && !m.understood(msg) {
 		if answer.Option == "" {
-			answer.Text = msg.raw()
+			answer.Text = raw(msg)
 		}
 		a.Status, a.Candidate = Confirming, &answer
-		r.say(m.show(c, a, m.Wording.ask(c, a)))
+		r.say(m.show(c, a, m.words().ask(c, a)))
 		return
 	}
 	if answer.Option == ChoiceOther {
@@ -105,7 +107,7 @@ func (m *Machine) choose(c *Conversation, a *Asking, answer Answer, msg Message,
 func (m *Machine) startCollecting(c *Conversation, a *Asking, r *Result) {
 	a.Status, a.Candidate = Collecting, nil
 	c.Focus = a.ID
-	r.say(m.show(c, a, m.Wording.ask(c, a)))
+	r.say(m.show(c, a, m.words().ask(c, a)))
 }
 
 // fill stores fields of a form and accepts it when it is complete.
@@ -116,8 +118,8 @@ func (m *Machine) fill(c *Conversation, a *Asking, answer Answer, msg Message, r
 	for name, value := range answer.Fields {
 		a.Filled[name] = value
 	}
-	if len(a.missing()) > 0 {
-		r.say(m.show(c, a, m.Wording.ask(c, a)))
+	if len(missing(a)) > 0 {
+		r.say(m.show(c, a, m.words().ask(c, a)))
 		return
 	}
 	answer.Fields = a.Filled
@@ -138,9 +140,9 @@ func (m *Machine) collect(c *Conversation, a *Asking, answer Answer, msg Message
 	a.Draft, a.Status = &draft, Drafted
 	if similar, ok := nearDuplicate(draft, known.Entities); ok {
 		a.Status = Comparing
-		a.Candidate = &Answer{Option: similar.ID, Text: similar.describe(), Raw: msg.raw()}
+		a.Candidate = &Answer{Option: similar.ID, Text: describeEntity(&similar), Raw: raw(msg)}
 	}
-	r.say(m.show(c, a, m.Wording.ask(c, a)))
+	r.say(m.show(c, a, m.words().ask(c, a)))
 }
 
 // create stores the new entity after the user has confirmed or edited its form.
@@ -157,7 +159,7 @@ func (m *Machine) create(c *Conversation, a *Asking, answer Answer, msg Message,
 	a.Draft = &entity
 	r.add(SaveEntity{entity})
 	m.accept(c, a, Answer{
-		Option: entity.ID, Text: entity.Name, Raw: msg.raw(), Method: ByCreation, Score: 1, Actor: msg.Actor, Modality: c.Modality,
+		Option: entity.ID, Text: entity.Name, Raw: raw(msg), Method: ByCreation, Score: 1, Actor: msg.Actor, Modality: c.Modality,
 	}, msg.At, r)
 }
 
@@ -180,13 +182,13 @@ func parseEntity(text string) Entity {
 // nearDuplicate returns a known entity whose name or alias is the same, contains the other, or
 // differs by a typing mistake.
 func nearDuplicate(draft Entity, known []Entity) (Entity, bool) {
-	name := fold(draft.Name)
+	name := fold.Text(draft.Name)
 	similar := func(other string) bool {
-		other = fold(other)
+		other = fold.Text(other)
 		if other == "" || name == "" {
 			return false
 		}
-		if len(name) >= 5 && distance(name, other) <= 1+len(name)/10 {
+		if len(name) >= 5 && fold.Distance(name, other) <= 1+len(name)/10 {
 			return true
 		}
 		own, theirs := strings.Fields(name), strings.Fields(other)
@@ -210,7 +212,7 @@ const (
 )
 
 // recall returns the remembered answer to a question, and records that the question depends on it.
-func (c *Conversation) recall(q Question, known Known, now time.Time, id string) (Answer, bool) {
+func recall(c *Conversation, q Question, known Known, now time.Time, id string) (Answer, bool) {
 	if q.Remember == nil {
 		return Answer{}, false
 	}
@@ -232,7 +234,7 @@ func (c *Conversation) recall(q Question, known Known, now time.Time, id string)
 }
 
 // remember stores an answer for later questions with the same key.
-func (c *Conversation) remember(a *Asking, answer Answer, now time.Time, r *Result) {
+func remember(c *Conversation, a *Asking, answer Answer, now time.Time, r *Result) {
 	want := a.Question.Remember
 	if want == nil || answer.Fields != nil {
 		return
@@ -261,10 +263,10 @@ func (m *Machine) correct(c *Conversation, a *Asking, msg Message, r *Result) {
 		return
 	}
 	a.Turns = append(a.Turns, Turn{
-		Question: a.Shown, Template: a.Template, Reply: msg.raw(), Verdict: IsAnswer,
+		Question: a.Shown, Template: a.Template, Reply: raw(msg), Verdict: IsAnswer,
 		Modality: c.Modality, Actor: msg.Actor, AskedAt: a.AskedAt, At: msg.At,
 	})
-	after := Answer{Option: msg.Choice, Raw: msg.raw(), Method: ByCorrection, Score: 1, Actor: msg.Actor, Modality: c.Modality, At: msg.At}
+	after := Answer{Option: msg.Choice, Raw: raw(msg), Method: ByCorrection, Score: 1, Actor: msg.Actor, Modality: c.Modality, At: msg.At}
 	a.Answer, a.CorrectedFrom = &after, orElseMethod(a.CorrectedFrom, before)
 	affected := []*Asking{a}
 	for i := range c.Memory {

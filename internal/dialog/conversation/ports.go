@@ -1,7 +1,8 @@
-package dialog
+package conversation
 
 import (
 	"context"
+	"errors"
 
 	"github.com/fermata-go/fermata/internal/store"
 )
@@ -41,20 +42,6 @@ type Runs interface {
 	State(ctx context.Context, account, run string) (RunState, error)
 }
 
-// Start is a run to start.
-type Start struct {
-	Run string // the state key
-	// Assistant is that of the conversation; "" for the default one.
-	Assistant string
-	User      string
-	// Lines is the conversation so far; its last line is the message that the run is about.
-	Lines []Line
-	// Question is the question that a person has to answer for the user; nil for a run of an agent.
-	Question *Asking
-	// NoWait returns at once, without waiting for the run.
-	NoWait bool
-}
-
 // Resume is an answer to deliver.
 type Resume struct {
 	Run, Interrupt, ID, User string
@@ -83,9 +70,10 @@ type OpenQuestion struct {
 	Question  Question
 }
 
-// Model judges replies that exact rules do not understand. An error counts as no judgement: the
-// question is asked again. Judge is called outside of transactions and may be called again for the
-// same message.
-type Model interface {
-	Judge(ctx context.Context, question Asking, reply string) (Judgement, error)
-}
+var (
+	// ErrGone is returned by [Runs] if a run does not wait for the answer any more.
+	ErrGone = errors.New("dialog: the run does not wait for this answer")
+	// ErrRejected is returned by [Runs] if a run can never start: its input is too large, its graph
+	// is unknown, or another run has its state key.
+	ErrRejected = errors.New("dialog: the run cannot be started")
+)

@@ -1,4 +1,4 @@
-package dialog
+package conversation
 
 import (
 	"context"
@@ -76,15 +76,17 @@ func (tx *tx) archive(s *stored, size int) bool {
 	return true
 }
 
-// Whole returns a conversation with its earlier parts, for a record of its newest part.
-func (h *Handler) Whole(ctx context.Context, account string, newest Record) (Record, error) {
-	if newest.parts == 0 {
-		return newest, nil
+// Whole returns a conversation as it is stored, with its earlier parts. It returns ErrNotFound if
+// the account has no such conversation.
+func (h *Handler) Whole(ctx context.Context, account, id string) (Record, error) {
+	s, err := h.load(ctx, account, id)
+	if err != nil || s.Parts == 0 {
+		return s.Record, err
 	}
-	whole := newest
+	whole := s.Record
 	whole.Lines, whole.Questions, whole.Runs, whole.Earlier = nil, nil, nil, 0
-	for n := range newest.parts {
-		p, _, err := read[part](ctx, h, account, PartDocument, partID(newest.partKey, n+1))
+	for n := range s.Parts {
+		p, _, err := read[part](ctx, h, account, PartDocument, partID(s.key(), n+1))
 		if err != nil {
 			return Record{}, err
 		}
@@ -92,9 +94,9 @@ func (h *Handler) Whole(ctx context.Context, account string, newest Record) (Rec
 		whole.Questions = append(whole.Questions, p.Questions...)
 		whole.Runs = append(whole.Runs, p.Runs...)
 	}
-	whole.Lines = append(whole.Lines, newest.Lines...)
-	whole.Questions = append(whole.Questions, newest.Questions...)
-	whole.Runs = append(whole.Runs, newest.Runs...)
+	whole.Lines = append(whole.Lines, s.Lines...)
+	whole.Questions = append(whole.Questions, s.Questions...)
+	whole.Runs = append(whole.Runs, s.Runs...)
 	return whole, nil
 }
 

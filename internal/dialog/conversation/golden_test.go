@@ -1,4 +1,4 @@
-package dialog
+package conversation
 
 import (
 	"encoding/json"
@@ -211,17 +211,17 @@ func (s *script) print(r Result) {
 	for _, e := range r.Effects {
 		switch e := e.(type) {
 		case Deliver:
-			fmt.Fprintf(s.out, "= deliver %s %s\n", e.Question, describe(e.Answer))
+			fmt.Fprintf(s.out, "= deliver %s %s\n", e.Question, describeAnswer(e.Answer))
 		case StartRun:
 			fmt.Fprintf(s.out, "= start %q\n", e.Text)
 		case AskPerson:
 			fmt.Fprintf(s.out, "= ask a person about %s\n", e.Question)
 		case SaveEntity:
-			fmt.Fprintf(s.out, "= entity %s\n", e.Entity.describe())
+			fmt.Fprintf(s.out, "= entity %s\n", describeEntity(&e.Entity))
 		case SaveFacts:
 			fmt.Fprintf(s.out, "= facts %v for %s instead of %q\n", e.Facts, shorten(e.Entity), e.Instead)
 		case SaveMemory:
-			fmt.Fprintf(s.out, "= remember %s %s\n", e.Remembered.Key, describe(e.Remembered.Answer))
+			fmt.Fprintf(s.out, "= remember %s %s\n", e.Remembered.Key, describeAnswer(e.Remembered.Answer))
 		}
 	}
 }
@@ -234,7 +234,7 @@ func shorten(id string) string {
 	return id
 }
 
-func describe(a Answer) string {
+func describeAnswer(a Answer) string {
 	var parts []string
 	add := func(name, value string) {
 		if value != "" {
@@ -268,7 +268,7 @@ func (s *script) expect(rest string) {
 	}
 	got := string(a.Status)
 	if a.Answer != nil {
-		got += " " + describe(*a.Answer)
+		got += " " + describeAnswer(*a.Answer)
 	}
 	for _, word := range words[1:] {
 		no, negated := strings.CutPrefix(word, "!")

@@ -1,16 +1,12 @@
-package dialog
+package conversation
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/internal/store/memory"
+	"github.com/fermata-go/fermata/internal/dialog/fold"
 )
 
 func TestValidate_RejectsQuestionsThatCannotBeAsked(t *testing.T) {
@@ -71,7 +67,7 @@ func TestHandle_ErrorChangesNothing(t *testing.T) {
 }
 
 func TestWording_VariantIsTheSameForAConversation(t *testing.T) {
-	var w Wording
+	var w wording
 	seen := make(map[string]bool)
 	for _, id := range strings.Split("abcdefghijklmnop", "") {
 		c := &Conversation{ID: id}
@@ -89,7 +85,7 @@ func TestWording_VariantIsTheSameForAConversation(t *testing.T) {
 }
 
 func TestWording_TemplateOfTheChannelComesFirst(t *testing.T) {
-	w := Wording{Templates: map[Language]map[string][]string{English: {"phone/confirmation.voice": {"{q} Press 1."}, "confirmation": {"{q} y/n"}}}}
+	w := wording{Templates: map[Language]map[string][]string{English: {"phone/confirmation.voice": {"{q} Press 1."}, "confirmation": {"{q} y/n"}}}}
 	for _, test := range []struct {
 		channel  string
 		modality Modality
@@ -125,7 +121,7 @@ func TestLexicon_PhrasesAreFoldedAndHaveOneMeaning(t *testing.T) {
 		meaning := make(map[string]string)
 		for name, list := range map[string][]string{"yes": l.yes, "agreement": l.agreement, "no": l.no, "escape": l.escape, "escape all": l.escapeAll, "other": l.other, "more": l.more, "counter": l.counter} {
 			for _, phrase := range list {
-				if phrase != fold(phrase) {
+				if phrase != fold.Text(phrase) {
 					t.Errorf("%s: %q is not folded", language, phrase)
 				}
 				if other, ok := meaning[phrase]; ok && other != name {
@@ -134,43 +130,5 @@ func TestLexicon_PhrasesAreFoldedAndHaveOneMeaning(t *testing.T) {
 				meaning[phrase] = name
 			}
 		}
-	}
-}
-
-type mailState struct {
-	To   string `json:"to"`
-	Gave Answer `json:"gave,omitzero"`
-}
-
-// The question is an interrupt of the run, with its stored data byte for byte.
-func TestAsk_WaitsInARunAndReturnsTheAnswer(t *testing.T) {
-	const stored = "{\"b\": 1,  \"a\": [\"<ü>\"]}\n"
-	g := graph.New[mailState]("mail")
-	g.Node("whom", func(ctx context.Context, s mailState) (mailState, error) {
-		answer, err := Ask(ctx, Question{Kind: Clarification, Text: "Which recipient?", Agent: "mail", Node: "whom", StoredData: stored, ToolResults: stored})
-		s.Gave = answer
-		return s, err
-	})
-	g.Edge(graph.Start, "whom")
-	g.Edge("whom", graph.End)
-	flow, err := g.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := t.Context()
-	saved := graph.WithStore(memory.New())
-	_, err = flow.Run(ctx, mailState{}, saved, graph.WithRun("run-1"))
-	info, ok := fermata.ExtractInterruptInfo(err)
-	if !ok {
-		t.Fatalf("the run does not wait: %v", err)
-	}
-	open := info.Interrupts[0]
-	q, err := Request.Question(open)
-	if err != nil || q.StoredData != stored || q.ToolResults != stored {
-		t.Fatalf("question %+v, %v", q, err)
-	}
-	s, err := flow.Resume(fermata.ResumeWithData(ctx, open.ID, Answer{Text: "Anna", Method: ByText, At: time.Unix(1, 0).UTC()}), "run-1", saved)
-	if err != nil || s.Gave.Text != "Anna" {
-		t.Fatalf("%+v, %v", s, err)
 	}
 }

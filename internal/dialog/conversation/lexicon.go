@@ -1,9 +1,11 @@
-package dialog
+package conversation
 
 import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fermata-go/fermata/internal/dialog/fold"
 )
 
 // lexicon holds the phrases of one language, folded.
@@ -105,7 +107,7 @@ func phrasesOf(language Language) phrases {
 
 // clean returns the folded text without polite words at its ends.
 func (p phrases) clean(text string) string {
-	text = fold(text)
+	text = fold.Text(text)
 	for {
 		before := text
 		for _, l := range p {
@@ -149,7 +151,7 @@ func (p phrases) isCounterQuestion(text string) bool {
 	if p.has(text, func(l *lexicon) []string { return l.counter }) {
 		return true
 	}
-	first, _, _ := strings.Cut(fold(text), " ")
+	first, _, _ := strings.Cut(fold.Text(text), " ")
 	if !strings.HasSuffix(strings.TrimSpace(text), "?") {
 		return false
 	}

@@ -36,9 +36,6 @@ func TestDialogue_ReviseThenApprovePublishesTheLastDraft(t *testing.T) {
 	if text := published(t, dir, "review-1"); text != compose("tea", []string{"mention milk"})+"\n" {
 		t.Errorf("published:\n%s", text)
 	}
-	if strings.Contains(first+second+rest, "\x1b") {
-		t.Error("colours without a terminal")
-	}
 }
 
 func TestDialogue_RejectPublishesNothing(t *testing.T) {

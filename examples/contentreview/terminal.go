@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 	"unicode"
@@ -19,7 +17,6 @@ import (
 type terminal struct {
 	in     <-chan string
 	out    io.Writer
-	colour bool
 	config config
 	// shown is the number of history entries that are already on the screen.
 	shown int
@@ -27,17 +24,11 @@ type terminal struct {
 
 var _ reviewer = (*terminal)(nil)
 
-func newTerminal(in io.Reader, out *os.File, c config) *terminal {
-	t := &terminal{in: lines(in), out: out, colour: isTerminal(out), config: c}
-	t.printf("%s: an agent drafts a text, you decide whether it is published.\n", t.bold("Fermata, content review"))
+func newTerminal(in io.Reader, out io.Writer, c config) *terminal {
+	t := &terminal{in: lines(in), out: out, config: c}
+	t.printf("Fermata, content review: an agent drafts a text, you decide whether it is published.\n")
 	t.printf("You can leave at any time (Ctrl-C, kill -9, power cut): everything is saved in %s.\n", c.data)
 	return t
-}
-
-// isTerminal reports whether colours are wanted (see no-color.org).
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // lines reads in the background, so that waiting for a line can be cancelled. It ends with its
@@ -73,20 +64,16 @@ func (t *terminal) Ask(ctx context.Context, saved *graph.Snapshot[State]) (any, 
 		return nil, err
 	}
 	t.trail(saved)
-	t.printf("  %s  %s\n\n", t.yellow("waiting   human_review"), visible(q.Reason))
+	t.printf("  waiting   human_review  %s\n\n", visible(q.Reason))
 	t.draft(q.Draft)
 	for _, warning := range q.Warnings {
-		t.printf("  %s %s\n", t.yellow("!"), visible(warning))
+		t.printf("  ! %s\n", visible(warning))
 	}
 	t.printf("\n")
 	for _, a := range q.SuggestedActions {
-		label := visible(a.Label)
-		if a.IsPrimary {
-			label = t.bold(label)
-		}
-		t.printf("  %s  %-8s %s\n", t.bold(keys[a.Action]), a.Action, label)
+		t.printf("  %s  %-8s %s\n", keys[a.Action], a.Action, visible(a.Label))
 	}
-	t.printf("  %s\n\n", t.dim("a reason may follow, as in: r make it shorter"))
+	t.printf("  a reason may follow, as in: r make it shorter\n\n")
 	for {
 		verdict, err := t.read(ctx)
 		if err != nil {
@@ -133,7 +120,7 @@ func actionOf(word string) Action {
 }
 
 func (t *terminal) prompt(ctx context.Context, text string) (string, error) {
-	t.printf("%s > ", t.bold(text))
+	t.printf("%s > ", text)
 	line, err := next(ctx, t.in)
 	if err != nil {
 		t.printf("\n")
@@ -145,16 +132,16 @@ func (t *terminal) Refused(err error) {
 	if errors.Is(err, graph.ErrAlreadyAnswered) || errors.Is(err, graph.ErrFinished) {
 		err = errors.New("another person has already answered")
 	}
-	t.printf("  %s %v\n", t.red("✗"), err)
+	t.printf("  ✗ %v\n", err)
 }
 
 func (t *terminal) Done(saved *graph.Snapshot[State]) {
 	t.trail(saved)
 	s := saved.State
 	if s.Published == "" {
-		t.printf("\n%s because %s. Nothing was published.\n", t.red("✗ Rejected"), s.Rejected)
+		t.printf("\n✗ Rejected because %s. Nothing was published.\n", s.Rejected)
 	} else {
-		t.printf("\n%s to %s\n", t.green("✓ Published"), shortPath(s.Published))
+		t.printf("\n✓ Published to %s\n", s.Published)
 	}
 	t.printf("Run %s is finished. Start another one with: %s\n", saved.Run, t.command(""))
 }
@@ -166,15 +153,15 @@ func (t *terminal) Left(run string) {
 // trail prints the new history entries with their times.
 func (t *terminal) trail(saved *graph.Snapshot[State]) {
 	if t.shown == 0 {
-		t.printf("\nRun %s, about %s\n", t.bold(visible(saved.Run)), visible(saved.State.Topic))
+		t.printf("\nRun %s, about %s\n", visible(saved.Run), visible(saved.State.Topic))
 		if t.config.topicGiven && t.config.topic != saved.State.Topic {
-			t.printf("  %s it has already started; for another topic start another run with -run NAME\n", t.yellow("!"))
+			t.printf("  ! it has already started; for another topic start another run with -run NAME\n")
 		}
 	} else {
 		t.printf("\n")
 	}
 	for _, step := range saved.State.Trail[t.shown:] {
-		t.printf("  %s  %-12s  %s\n", t.dim(step.At.Local().Format(time.TimeOnly)), step.Node, visible(step.Note))
+		t.printf("  %s  %-12s  %s\n", step.At.Local().Format(time.TimeOnly), step.Node, visible(step.Note))
 	}
 	t.shown = len(saved.State.Trail)
 }
@@ -182,14 +169,11 @@ func (t *terminal) trail(saved *graph.Snapshot[State]) {
 const width = 72
 
 func (t *terminal) draft(d Draft) {
-	t.printf("  %s\n", t.dim("┌─ "+d.ID+" "+strings.Repeat("─", width-len(d.ID)-2)))
-	for i, line := range wrap(d.Content) {
-		if i == 0 {
-			line = t.bold(line)
-		}
-		t.printf("  %s %s\n", t.dim("│"), line)
+	t.printf("  %s\n", "┌─ "+d.ID+" "+strings.Repeat("─", width-len(d.ID)-2))
+	for _, line := range wrap(d.Content) {
+		t.printf("  │ %s\n", line)
 	}
-	t.printf("  %s\n", t.dim("└"+strings.Repeat("─", width+1)))
+	t.printf("  %s\n", "└"+strings.Repeat("─", width+1))
 }
 
 // wrap breaks lines between words.
@@ -228,32 +212,7 @@ func (t *terminal) command(run string) string {
 	if run != "" && t.config.run != "" {
 		command += " -run " + run
 	}
-	return t.bold(command)
-}
-
-// shortPath returns the relative path, if it is shorter.
-func shortPath(path string) string {
-	here, err := os.Getwd()
-	if err != nil {
-		return path
-	}
-	if short, err := filepath.Rel(here, path); err == nil && len(short) < len(path) {
-		return short
-	}
-	return path
+	return command
 }
 
 func (t *terminal) printf(format string, args ...any) { fmt.Fprintf(t.out, format, args...) }
-
-func (t *terminal) bold(s string) string   { return t.paint("1", s) }
-func (t *terminal) dim(s string) string    { return t.paint("2", s) }
-func (t *terminal) red(s string) string    { return t.paint("31", s) }
-func (t *terminal) green(s string) string  { return t.paint("32", s) }
-func (t *terminal) yellow(s string) string { return t.paint("33", s) }
-
-func (t *terminal) paint(code, s string) string {
-	if !t.colour {
-		return s
-	}
-	return "\x1b[" + code + "m" + s + "\x1b[0m"
-}

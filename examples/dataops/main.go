@@ -175,5 +175,5 @@ func show(out io.Writer, saved *graph.Snapshot[State]) {
 	for _, line := range s.Log {
 		fmt.Fprintf(out, "  before   %s\n", line)
 	}
-	fmt.Fprintln(out, "Answer with: -answer grant|deny|escalate -by NAME [-where column=value,…]")
+	fmt.Fprintln(out, "Answer with: -answer grant|deny|return -by NAME [-where column=value,…]")
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/signal"
 	"path/filepath"
 
 	"github.com/fermata-go/fermata"
@@ -64,6 +65,15 @@ func serve(ctx context.Context, flow *graph.Flow[Refund]) error {
 }
 
 // readme:end
+
+// The program of docs/embedding.md: it ends when the program is interrupted.
+func ExampleServer_ListenAndServe() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := serve(ctx, refund()); err != nil {
+		log.Print(err)
+	}
+}
 
 // A server with the program's own graph, a policy file and a store. Small refunds are paid at once,
 // others wait for an approver.

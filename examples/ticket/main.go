@@ -127,6 +127,7 @@ func show(events iter.Seq2[*agent.Event, error], out io.Writer) error {
 			}
 		case agent.ToolDone:
 			fmt.Fprintf(out, "  %s: %s\n", body.Call.Name, body.Result.Text)
+		default: // the other events are not for the terminal
 		}
 	}
 	return nil

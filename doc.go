@@ -44,7 +44,7 @@
 //	a gate between nodes, with a record of decisions        gate.Approval
 //	the state before or after a node, edited or confirmed   graph.Graph.HoldBefore, HoldAfter
 //
-// Do only saves a result: nobody is asked, and a crash in the middle repeats the work. Effect never
+// Do asks no person and only saves a result; a crash in the middle repeats the work. Effect never
 // repeats the work blindly, and takes only what Approve returned. The tool wrappers do both for a
 // tool. Without a policy, Approve and tool.Guard ask; arguments can be edited after Approve unless
 // Action.Fixed is set, and after tool.Review, but not after tool.Approve and tool.Guard.

@@ -23,7 +23,7 @@ type Consequence struct {
 }
 
 // Preview returns the consequence of each decision that the request offers, as [Apply] would find
-// it: approving what is shown, rejecting it, or answering what nobody has answered yet.
+// it: approving what is shown, rejecting it, or giving an answer that no vote has given yet.
 func Preview(r Request, person Actor, env Env) (all []Consequence) {
 	if r.V != Version || r.State != StateOpen {
 		return nil

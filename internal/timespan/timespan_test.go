@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/internal/timespan"
 )
 
-// What was written can be read again, also the longest durations: stored requests have them.
+// A written duration can be read again, also the longest ones: stored requests have them.
 func TestDuration_TextRoundTrips(t *testing.T) {
 	roundTrips := func(d time.Duration) bool {
 		text, err := timespan.Duration(d).MarshalText()

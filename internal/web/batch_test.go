@@ -6,6 +6,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/policy"
+	"github.com/fermata-go/fermata/internal/web/webtest"
 )
 
 var batchItem = regexp.MustCompile(`name="item" value="([^"]+)"`)
@@ -44,5 +48,32 @@ func TestBatch_DecidesEachAndLeavesOutliers(t *testing.T) {
 	b.Post("/batch", fields...) // the same form again
 	if got := p.all(); len(got) != 2 {
 		t.Errorf("after a repeated form: %+v", got)
+	}
+}
+
+// A person who has voted is not asked again by a batch.
+func TestBatch_LeavesOutWhatThePersonVotedOn(t *testing.T) {
+	rules, err := policy.Load("policy.yaml", []byte("default: ask\ndefaults: {ask: {groups: [{from: [anyone], count: 2}], deadline: 24h}}\nrules: []\n"), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, func(c *webtest.Config) {
+		c.Graphs = append(c.Graphs, refundGraph(t, func(refund) {}))
+		c.Desk = executor.DeskConfig{Policy: rules}
+	})
+	var ids []string
+	for i := range 4 {
+		ids = append(ids, ask(t, s, "inproc:refund", fmt.Sprintf("r%d", i), fmt.Sprintf(`{"order":%d,"payment":7,"amount":"20.00"}`, i)))
+	}
+	b := s.SignIn("ann")
+	want(t, b.Follow(b.Post("/requests/"+ids[3]+"/approve", hidden(b.Get("/requests/"+ids[3]+"/approve"))...)), http.StatusOK, "Your vote is recorded. Others have to agree.")
+	items := batchItem.FindAllStringSubmatch(b.Get("/batch?like="+ids[0]).Body, -1)
+	if len(items) != 3 {
+		t.Fatalf("%d items, want 3", len(items))
+	}
+	for _, item := range items {
+		if strings.HasPrefix(item[1], ids[3]+" ") {
+			t.Error("the batch asks the person again")
+		}
 	}
 }

@@ -27,7 +27,7 @@ func consequence(page webtest.Response) string {
 	return html.UnescapeString(strings.Join(strings.Fields(markup.ReplaceAllString(match[1], " ")), " "))
 }
 
-// What the page says before a decision is what happens when it is sent.
+// The page says before a decision what happens when the decision is sent.
 func TestConsequence_TextsAgreeWithTheResult(t *testing.T) {
 	const ask = "deadline: 24h, verbs: [approve, reject], "
 	for name, c := range map[string]struct {

@@ -134,8 +134,8 @@ func (f *actionForm) page(v *page.Visit, status int) page.Response {
 	return page.Page{Name: "action", Title: strings.TrimSuffix(v.T("act."+f.Act), "…"), Nav: "/inbox", Status: status, Scripts: []string{"request.js"}, Data: f}
 }
 
-// newActionForm reads the request and what the form of a page sent. A link sets no value: whoever
-// made it would decide with the hand of the person who opens it.
+// newActionForm reads the request and what the form of a page sent. A link sets no value: its
+// author would decide with the hand of the person who opens it.
 func (s *Pages) newActionForm(v *page.Visit) (*actionForm, action, error) {
 	a, ok := findAction(v.PathValue("act"))
 	if !ok {

@@ -40,7 +40,7 @@ func (m *Model) batchKey() string {
 // batchShape identifies similar requests: the same graph, action and names of arguments. Those with
 // other rules are outliers of the batch.
 func (m *Model) batchShape() string {
-	if m.Approval == nil || m.Activity == nil || !m.Eligible() || !m.Allows("approve") || len(m.Masked) > 0 || m.Broken {
+	if m.Approval == nil || m.Activity == nil || m.Activity.Voted || !m.Eligible() || !m.Allows("approve") || len(m.Masked) > 0 || m.Broken {
 		return ""
 	}
 	names := make([]string, len(m.Args))
@@ -137,10 +137,14 @@ func (s *Pages) batchData(v *page.Visit) (*batchData, error) {
 	return d, nil
 }
 
-// likeShape is batchShape, also for a request that is already decided.
+// likeShape is batchShape, also for a request that is already decided or voted on.
 func (m *Model) likeShape() string {
 	open := *m
 	open.State = StatePending
+	if m.Activity != nil {
+		activity := *m.Activity
+		activity.Voted, open.Activity = false, &activity
+	}
 	return open.batchShape()
 }
 

@@ -177,8 +177,8 @@ func TestRequest_FormWithoutWhatItShowed(t *testing.T) {
 	}
 }
 
-// A link opens a form, and fills nothing in: its author would decide with the hand of the person who
-// opens it.
+// A link opens a form, and fills nothing in: its author would decide with the hand of the person
+// who opens it.
 func TestRequest_LinksFillNothingIn(t *testing.T) {
 	s := openDesk(t)
 	b := s.SignIn("ann")

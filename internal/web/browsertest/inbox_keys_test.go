@@ -131,8 +131,8 @@ func TestForm_ControlEnterAfterThePreview(t *testing.T) {
 	wantEdited(t, s, id, "19.00")
 }
 
-// After random keys, a dialog is about the row that has the focus or, if none has, about the request
-// that is shown. Only its confirmation decides.
+// After random keys, a dialog is about the row that has the focus or, if none has, about the
+// request that is shown. Only its confirmation decides.
 func TestInbox_DialogsAreAboutTheFocus(t *testing.T) {
 	s := openServer(t)
 	askFour(t, s)

@@ -31,6 +31,8 @@ type RequestIndex struct {
 	Revision  int64  `json:"revision"`
 	Votes     int    `json:"votes"`
 	Edited    int    `json:"edited"`
+	// ForEndUser is 1 for a question to the end user of the run. Reports leave it out.
+	ForEndUser int `json:"for_end_user,omitempty"`
 	// Restricted is 1 if only some people may see the request.
 	Restricted     int `json:"restricted,omitempty"`
 	Clarifications int `json:"asked"` // number of clarification requests
@@ -54,4 +56,6 @@ type VoteIndex struct {
 	Viewed    int64  `json:"viewed"`  // first view by this person; 0 if never
 	Settles   int    `json:"settles"`
 	Edits     int    `json:"edits"`
+	// ForEndUser is 1 for an answer of the end user of the run. Reports leave it out.
+	ForEndUser int `json:"for_end_user,omitempty"`
 }

@@ -189,9 +189,9 @@ func (c *Collector) inRange(created int64) bool {
 	return created >= c.query.Since.UnixMilli() && created <= c.query.Until.UnixMilli()
 }
 
-// AddRequest adds a request.
+// AddRequest adds a request, unless it is a question for an end user.
 func (c *Collector) AddRequest(r RequestIndex) {
-	if !c.inRange(r.Created) || r.Restricted > 0 && c.query.HideRestricted {
+	if r.ForEndUser > 0 || !c.inRange(r.Created) || r.Restricted > 0 && c.query.HideRestricted {
 		return
 	}
 	now := c.now.UnixMilli()
@@ -205,7 +205,7 @@ func (c *Collector) AddRequest(r RequestIndex) {
 
 // AddVote adds a vote.
 func (c *Collector) AddVote(v VoteIndex) {
-	if !c.inRange(v.Created) {
+	if v.ForEndUser > 0 || !c.inRange(v.Created) {
 		return
 	}
 	c.votes++

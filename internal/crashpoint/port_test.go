@@ -222,8 +222,8 @@ func (p *port) RunSnapshot(ctx context.Context, account, stateKey string, own st
 	})
 }
 
-func (p *port) CountPending(ctx context.Context, account string, limit int) (int, error) {
-	return through(ctx, p, "CountPending", func(ctx context.Context) (int, error) { return p.inner.CountPending(ctx, account, limit) })
+func (p *port) CountPending(ctx context.Context, account string, without []string, limit int) (int, error) {
+	return through(ctx, p, "CountPending", func(ctx context.Context) (int, error) { return p.inner.CountPending(ctx, account, without, limit) })
 }
 
 func (p *port) PendingByKind(ctx context.Context, limit int) ([]store.PendingCount, error) {

@@ -92,6 +92,9 @@ type Subject struct {
 	Requester      string   `json:"requester,omitempty"`
 	Authors        []string `json:"authors,omitempty"`
 	PriorApprovers []string `json:"prior_approvers,omitempty"`
+	// EndUser is the end user of the run, if the request is a question for them. Then it is not in
+	// the inbox and the reports of approvers.
+	EndUser string `json:"end_user,omitempty"`
 	// Editor changed the arguments before the run asked again because the target had changed.
 	Editor string `json:"editor,omitempty"`
 	// Supersedes is the id of the request that this one replaces because what it showed has

@@ -17,7 +17,7 @@ func (e *Executor) Ready(ctx context.Context) error {
 		return err
 	}
 	// the time may be that of the host; this is read from what is kept
-	if _, err := e.store.CountPending(ctx, "", 1); err != nil {
+	if _, err := e.store.CountPending(ctx, "", nil, 1); err != nil {
 		return err
 	}
 	return e.store.CheckWritable(ctx)

@@ -39,7 +39,7 @@ func (s *tight) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun
 // silent is a store that answers only Now, as SQLite does without reading its file.
 type silent struct{ store.Store }
 
-func (silent) CountPending(context.Context, string, int) (int, error) { return 0, errSilent }
+func (silent) CountPending(context.Context, string, []string, int) (int, error) { return 0, errSilent }
 
 var errSilent = errors.New("no answer")
 

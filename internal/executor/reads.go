@@ -71,7 +71,8 @@ func (r Reads) RequestDocument(ctx context.Context, account, id string) (desk.Re
 	return r.requests.RequestDocument(ctx, account, id)
 }
 
-// CountOpenRequests counts the open requests of an account, up to limit.
+// CountOpenRequests counts the open requests of an account, up to limit. Questions of kinds for end
+// users are not counted.
 func (r Reads) CountOpenRequests(ctx context.Context, account string, limit int) (int, error) {
 	return r.views.CountOpenRequests(ctx, account, limit)
 }

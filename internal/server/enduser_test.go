@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/executor"
@@ -22,6 +24,64 @@ import (
 	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
+
+// A question to an end user is no work of approvers: lists, counts, reports and the limit of open
+// requests leave it out. It is found by its kind and its run. Handed over, it is a request.
+func TestConversations_QuestionsToUsersAreNotRequestsOfApprovers(t *testing.T) {
+	s := openConversations(t, nil, func(c *server.Config) { c.Limits.OpenRequests = 2 })
+	for _, id := range []string{"c1", "c2", "c3"} {
+		s.call("user@acme", "POST", conversations, `{"id":"`+id+`"}`)
+		s.say("user@acme", id, `{"text":"write to Anna"}`)
+	}
+	listed := func(who, query string) int {
+		t.Helper()
+		got := s.call(who, "GET", "/api/v1/requests"+query, "")
+		var page api.Page[api.Request]
+		if err := json.Unmarshal([]byte(got.body), &page); got.status != 200 || err != nil {
+			t.Fatalf("%s, %s: %+v", who, query, got)
+		}
+		return len(page.Items)
+	}
+	counted := func() (c api.RequestCounts) {
+		t.Helper()
+		if got := s.call("admin@acme", "GET", "/api/v1/requests/counts", ""); json.Unmarshal([]byte(got.body), &c) != nil {
+			t.Fatalf("%+v", got)
+		}
+		return c
+	}
+	for _, who := range []string{"approver@acme", "auditor@acme", "admin@acme"} {
+		for _, query := range []string{"", "?state=all", "?q=-is:claimed"} {
+			if n := listed(who, query); n != 0 {
+				t.Errorf("%s finds %d requests with %q", who, n, query)
+			}
+		}
+	}
+	if c := counted(); c.Open.Count != 0 || c.Mine.Count != 0 {
+		t.Errorf("counts %+v", c)
+	}
+	open := s.openRequests("acme")
+	for _, query := range []string{"?kind=dialog-question", "?q=kind:dialog-question"} {
+		if n := listed("admin@acme", query); n != len(open) || n < 3 {
+			t.Errorf("%q finds %d of %d questions", query, n, len(open))
+		}
+	}
+	if n := listed("admin@acme", "?q=run:"+open[0].StateKey); n == 0 {
+		t.Error("a question is not found by its run")
+	}
+	report := func() string { return s.call("admin@acme", "GET", "/api/v1/analytics", "").body }
+	if body := report(); strings.Contains(body, "dialog-question") || !strings.Contains(body, `"requests":0`) {
+		t.Errorf("the report has questions to users: %s", body)
+	}
+	for range 6 {
+		s.say("user@acme", "c1", `{"text":"blue"}`)
+	}
+	if n, c := listed("approver@acme", ""), counted(); n != 1 || c.Open.Count != 1 {
+		t.Errorf("handed over: %d requests, counts %+v", n, c)
+	}
+	if body := report(); !strings.Contains(body, "conversation-hand-over") {
+		t.Errorf("the report has not what was handed over: %s", body)
+	}
+}
 
 // The results of runs with an end user are for that user, auditors and admins. So is the transcript
 // in the result of a hand-over.

@@ -20,9 +20,9 @@ type countingStore struct {
 	counts atomic.Int64
 }
 
-func (c *countingStore) CountPending(ctx context.Context, account string, limit int) (int, error) {
+func (c *countingStore) CountPending(ctx context.Context, account string, without []string, limit int) (int, error) {
 	c.counts.Add(1)
-	return c.Store.CountPending(ctx, account, limit)
+	return c.Store.CountPending(ctx, account, without, limit)
 }
 
 func startOf(n int) string { return strings.Replace(startDemo, "demo-1", fmt.Sprint("demo-", n), 1) }
@@ -86,12 +86,12 @@ type slowStore struct {
 	counts  atomic.Int64
 }
 
-func (s *slowStore) CountPending(ctx context.Context, account string, limit int) (int, error) {
+func (s *slowStore) CountPending(ctx context.Context, account string, without []string, limit int) (int, error) {
 	if account != "" { // otherwise it is a store probe of the scheduler
 		s.counts.Add(1)
 		<-s.arrived
 	}
-	return s.Store.CountPending(ctx, account, limit)
+	return s.Store.CountPending(ctx, account, without, limit)
 }
 
 // Concurrent starts share one count, which is most expensive under load. An account at its limit is
@@ -141,11 +141,11 @@ type panickyStore struct {
 	counted atomic.Bool
 }
 
-func (s *panickyStore) CountPending(ctx context.Context, account string, limit int) (int, error) {
+func (s *panickyStore) CountPending(ctx context.Context, account string, without []string, limit int) (int, error) {
 	if s.counted.CompareAndSwap(false, true) {
 		panic("boom")
 	}
-	return s.Store.CountPending(ctx, account, limit)
+	return s.Store.CountPending(ctx, account, without, limit)
 }
 
 // A count that panicked used to block all later starts of the account.

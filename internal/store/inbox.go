@@ -20,8 +20,9 @@ type Inbox interface {
 	// the snapshot includes the document of that kind.
 	RunSnapshot(ctx context.Context, account, stateKey string, runKind DocumentKind) (RunSnapshot, error)
 
-	// CountPending counts the open interrupts of an account, up to limit.
-	CountPending(ctx context.Context, account string, limit int) (int, error)
+	// CountPending counts the open interrupts of an account without those of some kinds, up to
+	// limit.
+	CountPending(ctx context.Context, account string, without []string, limit int) (int, error)
 
 	// PendingByKind counts the open interrupts of all accounts by kind, ordered by kind. It counts
 	// at most limit interrupts, the oldest ones.

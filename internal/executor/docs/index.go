@@ -27,6 +27,9 @@ func RequestIndex(run store.Run, doc desk.Request) analytics.RequestIndex {
 	if len(doc.Requirement.VisibleTo) > 0 {
 		f.Restricted = 1
 	}
+	if doc.Subject.EndUser != "" {
+		f.ForEndUser = 1
+	}
 	if len(doc.Subject.Rules) > 0 {
 		f.Rule = doc.Subject.Rules[0]
 	}
@@ -52,7 +55,7 @@ func RequestIndex(run store.Run, doc desk.Request) analytics.RequestIndex {
 func VoteIndex(run store.Run, doc desk.Request, vote desk.Vote) analytics.VoteIndex {
 	r := RequestIndex(run, doc)
 	f := analytics.VoteIndex{
-		Request: doc.ID, Actor: vote.By, WordCount: r.WordCount, Verb: string(voteVerb(doc, vote)), Kind: r.Kind, Action: r.Action, Rule: r.Rule, Via: vote.Via, Auth: string(vote.Auth), At: unixMillis(vote.At), Created: r.Created,
+		Request: doc.ID, Actor: vote.By, WordCount: r.WordCount, Verb: string(voteVerb(doc, vote)), Kind: r.Kind, Action: r.Action, Rule: r.Rule, Via: vote.Via, Auth: string(vote.Auth), At: unixMillis(vote.At), Created: r.Created, ForEndUser: r.ForEndUser,
 	}
 	for _, view := range doc.Views {
 		if view.By == vote.By {

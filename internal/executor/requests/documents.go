@@ -145,6 +145,7 @@ func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q pr
 // addressEndUser has the end user of the run answer, instead of the people of the policy, who are
 // neither told nor see it. The conversation ends the question, so the request has no deadline.
 func addressEndUser(ask *desk.RequestSpec, user string, now time.Time) {
+	ask.Subject.EndUser = user
 	person := []string{"user:" + user}
 	ask.Requirement = requirement.Requirement{Groups: []requirement.Group{{From: person}}, VisibleTo: [][]string{person}}
 	ask.Route = desk.Route{Name: "end-user", Steps: []desk.Step{{At: timespan.Duration(NoDeadline(now).Sub(now)), Expire: "stale"}}}

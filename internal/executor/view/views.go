@@ -161,7 +161,14 @@ func (r *Reader) GetRequest(ctx context.Context, account, id string) (docs.Reque
 	return r.docs.ToRequestView(asked)
 }
 
-// CountOpenRequests counts the open questions of an account, but no further than to limit.
+// CountOpenRequests counts the open questions of an account, but no further than to limit. Those of
+// kinds for end users do not count: their conversations limit them.
 func (r *Reader) CountOpenRequests(ctx context.Context, account string, limit int) (int, error) {
-	return r.store.CountPending(ctx, account, limit)
+	var forEndUsers []string
+	for _, kind := range fermata.Kinds() {
+		if kind.IsForEndUser() {
+			forEndUsers = append(forEndUsers, kind.Name())
+		}
+	}
+	return r.store.CountPending(ctx, account, forEndUsers, limit)
 }

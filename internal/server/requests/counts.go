@@ -114,6 +114,9 @@ func (h *Handlers) eachVisible(ctx context.Context, me authn.Principal, filter s
 				return true, nil
 			}
 			bytes += len(q.Data) + len(q.AnswerSchema) + len(q.Answer)
+			if isForEndUser(q) {
+				continue
+			}
 			if visible, err := h.Visibility.MaySee(me, q.Request); err != nil {
 				return false, err
 			} else if visible {

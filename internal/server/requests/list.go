@@ -266,10 +266,20 @@ func (l *requestList) filters() bool {
 	return !l.search.IsEmpty() || l.state != string(l.filter.State) || l.kind != l.filter.Kind
 }
 
+// isForEndUser reports whether a request is a question for the end user of its run, in a
+// conversation. It is not part of the work of approvers, so it is listed and counted only for a
+// search that names its kind, run or id.
+func isForEndUser(q executor.RequestView) bool {
+	return q.Request != nil && q.Request.Subject.EndUser != ""
+}
+
 // shown returns a request as the caller may see it, if it belongs to the list. A search looks only
 // at what the caller may see.
 func (l *requestList) shown(q executor.RequestView) (r api.Request, ok bool, err error) {
 	if l.state != "" && string(q.State) != l.state || l.kind != "" && q.Kind != l.kind {
+		return r, false, nil
+	}
+	if isForEndUser(q) && l.kind == "" && l.search.Exact("id") == "" && l.search.Exact("run") == "" {
 		return r, false, nil
 	}
 	if ok, err = l.Visibility.MaySee(l.me, q.Request); !ok || err != nil {

@@ -69,9 +69,11 @@ func (r *Store) RunSnapshot(ctx context.Context, account, stateKey string, own s
 }
 
 // CountPending counts the open interrupts of an account; see [store.Inbox].
-func (r *Store) CountPending(ctx context.Context, account string, limit int) (int, error) {
+func (r *Store) CountPending(ctx context.Context, account string, without []string, limit int) (int, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) (int, error) {
-		return min(limit, len(b.inboxItems(account, func(i *store.Interrupt) bool { return i.State == store.InterruptPending }))), nil
+		return min(limit, len(b.inboxItems(account, func(i *store.Interrupt) bool {
+			return i.State == store.InterruptPending && !slices.Contains(without, i.Kind)
+		}))), nil
 	})
 }
 

@@ -52,7 +52,7 @@ SELECT ` + inboxColumns + ` ` + joinRuns + `
 WHERE i.key = ` + keyOfArgs + ` AND i.account = $1`
 
 	countPendingSQL = `
-SELECT count(*) FROM (SELECT FROM interrupts AS i WHERE sha256(i.account) = sha256($1) AND i.account = $1 AND i.state = 'pending' LIMIT $2) AS open_ones`
+SELECT count(*) FROM (SELECT FROM interrupts AS i WHERE sha256(i.account) = sha256($1) AND i.account = $1 AND i.state = 'pending' AND i.kind <> ALL($2::bytea[]) LIMIT $3) AS open_ones`
 
 	pendingByKindSQL = `
 SELECT kind, count(*), min(created_at) FROM (
@@ -132,10 +132,14 @@ func (s *Store) InboxItem(ctx context.Context, account, id string) (store.InboxI
 }
 
 // CountPending counts the open interrupts of an account; see [store.Inbox].
-func (s *Store) CountPending(ctx context.Context, account string, limit int) (count int, err error) {
+func (s *Store) CountPending(ctx context.Context, account string, without []string, limit int) (count int, err error) {
+	kinds := make([][]byte, len(without))
+	for n, kind := range without {
+		kinds[n] = []byte(kind)
+	}
 	var t txn
 	found := false
-	t.queryRow(&found, []any{&count}, countPendingSQL, account, limit)
+	t.queryRow(&found, []any{&count}, countPendingSQL, account, kinds, limit)
 	return count, s.view(ctx, "count pending interrupts in", &t)
 }
 

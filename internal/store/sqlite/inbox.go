@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 
 	"github.com/fermata-go/fermata/internal/store"
@@ -47,7 +48,8 @@ WHERE i.account = ?1 AND i.state = 'decided'` + betweenDecided
 SELECT ` + inboxColumns + ` FROM interrupts AS i ` + joinRuns + ` WHERE i.account = ?1 AND i.id = ?2`
 
 	countPendingSQL = `
-SELECT count(*) FROM (SELECT 1 FROM interrupts INDEXED BY interrupts_pending WHERE account = ?1 AND state = 'pending' LIMIT ?2)`
+SELECT count(*) FROM (SELECT 1 FROM interrupts INDEXED BY interrupts_pending WHERE account = ?1 AND state = 'pending'
+    AND kind NOT IN (SELECT CAST(value AS BLOB) FROM json_each(CAST(?2 AS TEXT))) LIMIT ?3)`
 
 	pendingByKindSQL = `
 SELECT kind, count(*), min(created_at) FROM (
@@ -125,8 +127,12 @@ func (s *Store) InboxItem(ctx context.Context, account, id string) (store.InboxI
 }
 
 // CountPending counts the open interrupts of an account; see [store.Inbox].
-func (s *Store) CountPending(ctx context.Context, account string, limit int) (count int, err error) {
-	if _, err := s.view().queryRow(ctx, []any{&count}, countPendingSQL, account, limit); err != nil {
+func (s *Store) CountPending(ctx context.Context, account string, without []string, limit int) (count int, err error) {
+	kinds, err := json.Marshal(append([]string{}, without...))
+	if err != nil {
+		return 0, err
+	}
+	if _, err := s.view().queryRow(ctx, []any{&count}, countPendingSQL, account, kinds, limit); err != nil {
 		return 0, s.fail(ctx, "count pending interrupts in", err)
 	}
 	return count, nil

@@ -103,11 +103,16 @@ func testInboxItem(t *testing.T, h *storeTester) {
 	_, err = h.store.InboxItem(h.ctx(), "other", "b")
 	h.wantErr(err, store.ErrNotFound)
 	for limit, want := range map[int]int{1: 1, 2: 2, 100: 2} {
-		if n, err := h.store.CountPending(h.ctx(), "acme", limit); err != nil || n != want {
+		if n, err := h.store.CountPending(h.ctx(), "acme", nil, limit); err != nil || n != want {
 			t.Errorf("up to %d: %d, %v", limit, n, err)
 		}
 	}
-	if n, err := h.store.CountPending(h.ctx(), "other", 10); err != nil || n != 0 {
+	for kind, want := range map[string]int{got.Kind: 0, "other": 2} {
+		if n, err := h.store.CountPending(h.ctx(), "acme", []string{"another", kind}, 10); err != nil || n != want {
+			t.Errorf("without the kind %q: %d, %v", kind, n, err)
+		}
+	}
+	if n, err := h.store.CountPending(h.ctx(), "other", nil, 10); err != nil || n != 0 {
 		t.Errorf("another account has %d, %v", n, err)
 	}
 }

@@ -61,11 +61,11 @@ func TestServe_StopsWhenTraceCollectorHangs(t *testing.T) {
 	defer close(over)
 	var begun time.Time
 	t.Run("a server", func(t *testing.T) { // it ends with its test
-		r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT="+s.URL+"/v1/traces", "FERMATA_LISTEN_DRAIN_TIMEOUT=20s"), signGraph(t))
+		r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT="+s.URL+"/v1/traces", "FERMATA_LISTEN_DRAIN_TIMEOUT=10m"), signGraph(t))
 		startMemo(t, r.Executor, "acme")
 		begun = time.Now()
 	})
-	if took := time.Since(begun); took > 15*time.Second {
+	if took := time.Since(begun); took > 5*time.Minute {
 		t.Errorf("it took %v to end", took)
 	}
 }

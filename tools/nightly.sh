@@ -10,7 +10,7 @@ FERMATA_TEST=nightly tools/test.sh || code=1
 
 phase "tests of bench"
 tools/need.sh node langgraph
-( cd bench && go test -exec "$plain" -timeout 30m ./... ) || code=1
+( cd bench && go test -exec "env -u GOGC -u GOMEMLIMIT $plain" -timeout 30m ./... ) || code=1
 
 phase "the race detector"
 if [ -n "$RACE" ]; then

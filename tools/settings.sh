@@ -8,12 +8,12 @@ CGO_ENABLED=0
 GOFLAGS="$(go env GOFLAGS) -trimpath"
 export CGO_ENABLED GOFLAGS
 
-# Compilers and linters live for seconds and have memory: they collect garbage less often. $plain
-# takes that back for the tests, which run with the memory settings of a user.
+# Compilers, linters and tests live for seconds and have memory: they collect garbage less often.
+# $plain runs a test program without the C compiler that the race detector needed to build it.
 GOGC=400
 GOMEMLIMIT=2GiB
 export GOGC GOMEMLIMIT
-plain="env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0"
+plain="env CGO_ENABLED=0"
 
 # The race detector needs a C compiler; with RACE= nothing uses it. SQLite is excluded: it is C
 # translated to Go, keeps its memory where the detector does not look, and takes minutes with it.

@@ -1,6 +1,7 @@
 #!/bin/sh
 # What make test runs: the linters, and every test of every module except bench. Each package runs once:
-# with the race detector if its goroutines share data, and without it otherwise.
+# with the race detector if its goroutines share data, and without it otherwise. Only internal/executor
+# runs twice: on all stores without the race detector, and in memory with it.
 #
 #	install ───────────┐
 #	gofmt, vet ────────┴── tests without and with the race detector, on one PostgreSQL ── summary
@@ -12,12 +13,13 @@ cd "$(dirname "$0")/.."
 . tools/settings.sh
 
 # Packages with goroutines that share data.
-raced=". ./agent/... ./channel/slack ./dialog/... ./graph/... ./internal/broadcast
+raced="./internal/executor . ./agent/... ./channel/slack ./dialog/... ./graph/... ./internal/broadcast
 	./internal/dialog/conversation ./internal/executor/... ./internal/server/admission
 	./internal/server/presence ./internal/server/stream ./internal/store/memory"
 # The longest tests begin first. Otherwise a processor has nothing to do in the last minutes.
 longest="./internal/chaos ./internal/peers ./internal/web/browsertest ./app ./internal/store/postgres
-	./internal/server ./internal/store/sqlite ./internal/crashpoint ./provider/claude ./deploy"
+	./internal/server ./internal/store/sqlite ./internal/executor ./internal/crashpoint ./provider/claude
+	./deploy"
 
 [ -n "$RACE" ] || raced=
 work=$(mktemp -d)
@@ -52,7 +54,7 @@ fi
 
 go list ${raced:-unsafe} >"$work/raced"
 go list $longest $(modules | grep -v '^./bench$' | sed 's|$|/...|') | awk -v raced="$work/raced" '
-	BEGIN { while ((getline name <raced) > 0) done[name] = 1 }
+	BEGIN { while ((getline name <raced) > 0) if (name !~ "/internal/executor$") done[name] = 1 }
 	!done[$0]++' >"$work/others"
 
 # One PostgreSQL serves all packages.

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
+	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/provider"
 )
 
@@ -131,11 +132,7 @@ func TestI2_CollectsAllAnswersBeforeOneResume(t *testing.T) {
 	p := newAtOnce("k", anyData)
 	e := executorOf(t, s, p, nil)
 	random := rand.New(rand.NewPCG(31, 5))
-	orders := 1000
-	if testing.Short() {
-		orders = 50
-	}
-	for n := range orders {
+	for n := range testtier.Count(50, 1000, 1000) {
 		key, order := fmt.Sprint("order-", n), random.Perm(len(places))
 		completed(t, decideIn(t, p, func() *executor.Executor { return e }, key, order))
 		calls := p.taken()

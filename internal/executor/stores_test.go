@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/internal/simtest"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/store/postgres"
@@ -24,12 +25,16 @@ import (
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 // onEachStore runs a test on every store. Each call of open is a replica: another process, as far
-// as the store can tell.
+// as the store can tell. With the race detector it is only the store in memory: the goroutines of
+// the executor are the same, and the databases take most of the time.
 func onEachStore(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 	t.Run("memory", func(t *testing.T) {
 		s := memory.NewStore(nil)
 		test(t, func() store.Store { return s })
 	})
+	if simtest.RaceEnabled {
+		return
+	}
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "fermata.db")
 		test(t, func() store.Store {

@@ -147,7 +147,6 @@ func TestCreateRequest_OfIdenticalOnesDuringADeliveryOneIsCreated(t *testing.T) 
 	delivering.Add(1)
 	receiver := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { delivering.Wait() }))
 	t.Cleanup(receiver.Close)
-	t.Cleanup(delivering.Done)
 	roots := x509.NewCertPool()
 	roots.AddCert(receiver.Certificate())
 	remote, err := external.New(external.Config{
@@ -158,6 +157,7 @@ func TestCreateRequest_OfIdenticalOnesDuringADeliveryOneIsCreated(t *testing.T) 
 		t.Fatal(err)
 	}
 	s := openWith(t, nil, func(c *executor.Config) { c.Providers = []provider.Provider{remote} })
+	t.Cleanup(delivering.Done) // before the executor stops, which waits for deliveries
 	body := `{"kind":"refund","data":{"order":17},"callback":{"url":"` + receiver.URL + `"}}`
 	first := s.call("agent@acme", "POST", "/api/v1/requests", body)
 	s.call("approver@acme", "POST", "/api/v1/ai/chat", fmt.Sprintf(`{"stateKey":%q,"resumeId":"1","resumeValue":true}`, first.field("stateKey")), "Prefer", "respond-async")

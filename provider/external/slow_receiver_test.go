@@ -40,7 +40,7 @@ func TestExecutor_HangingReceiversDoNotBlockOthers(t *testing.T) {
 			break
 		}
 	}
-	if took := time.Since(begun); took > time.Minute {
+	if took := time.Since(begun); took > 5*time.Minute {
 		t.Errorf("it took %v until a receiver was notified of the expiry", took)
 	}
 }

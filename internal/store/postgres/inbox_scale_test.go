@@ -37,7 +37,7 @@ const maxInboxRows = 200
 // The inbox of an account with many requests reads only the rows of its page.
 func TestInbox_ManyRequestsReadOnePage(t *testing.T) {
 	testtier.Needs(t, "PostgreSQL")
-	size := testtier.Count(100_000, 100_000, 1_000_000)
+	size := testtier.Count(20_000, 100_000, 1_000_000)
 	connString := pgtest.New(t)
 	mustOpen(t, connString, Config{Schema: "inbox"})
 	db := raw(t, connString)

@@ -32,7 +32,7 @@ SELECT account, 'request', id, run, 1, zeroblob(500), '{}', created_at, created_
 ANALYZE`
 
 // inboxSize is the number of requests: a million in a soak.
-func inboxSize() int { return testtier.Count(100_000, 100_000, 1_000_000) }
+func inboxSize() int { return testtier.Count(20_000, 100_000, 1_000_000) }
 
 // The inbox of an account with many requests uses its indexes, with the statistics of that account.
 func TestInbox_ManyRequestsUseIndexes(t *testing.T) {

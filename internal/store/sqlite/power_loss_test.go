@@ -31,7 +31,7 @@ func TestCrash_PowerLoss_DuringCreationStoreStillOpens(t *testing.T) {
 	skipUnderRace(t)
 	h := newHistory(t, []powerStep{restartStep, createStep("r", 0)})
 	r := rand.New(rand.NewPCG(newPowerSeed(t), 3))
-	for moment := range h.first.answered[0] {
+	for moment := 0; moment < h.first.answered[0]; moment += testtier.Count(5, 1, 1) {
 		for range testtier.Count(1, 1, 20) {
 			if _, err := h.losePower(t, h.first, moment, powerloss.RandomSurvival(r), len(h.steps)); err != nil {
 				t.Fatalf("moment %d: %v", moment, err)
@@ -43,7 +43,8 @@ func TestCrash_PowerLoss_DuringCreationStoreStillOpens(t *testing.T) {
 // These settings lose acknowledged writes. They prove that the tests can fail.
 func TestCrash_PowerLoss_WeakSyncSettingsLoseWrites(t *testing.T) {
 	skipUnderRace(t)
-	normal, _ := losePowerRepeatedly(t, 40, `PRAGMA synchronous = NORMAL`)
+	losses := testtier.Count(20, 40, 40)
+	normal, _ := losePowerRepeatedly(t, losses, `PRAGMA synchronous = NORMAL`)
 	t.Log("synchronous = NORMAL:", normal)
 	if normal.lost == 0 {
 		t.Error("nothing was lost although commits were not synced")
@@ -51,7 +52,7 @@ func TestCrash_PowerLoss_WeakSyncSettingsLoseWrites(t *testing.T) {
 	if normal.partial+normal.damaged > 0 {
 		t.Error("a commit that is not synced is lost as a whole, and the file stays intact")
 	}
-	off, _ := losePowerRepeatedly(t, 40, `PRAGMA synchronous = OFF`)
+	off, _ := losePowerRepeatedly(t, losses, `PRAGMA synchronous = OFF`)
 	t.Log("synchronous = OFF:", off)
 	if off.lost == 0 || off.partial+off.damaged == 0 {
 		t.Error("nothing was lost, or no file was damaged, although nothing was synced")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // Reference compares an implementation of [store.Store] with the one in memory: the same calls must
@@ -21,7 +22,7 @@ func Reference(t *testing.T, open func(t *testing.T, clock func() time.Time) sto
 	var now time.Time
 	clock := func() time.Time { return now }
 	other := open(t, clock)
-	steps, histories := rapid.IntRange(20, 60), 0
+	steps, histories := rapid.IntRange(20, testtier.Count(30, 60, 60)), 0
 	if raceDetector {
 		// everything runs on one goroutine, so there is little to find
 		steps = rapid.IntRange(10, 20)

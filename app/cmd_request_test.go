@@ -50,7 +50,7 @@ func TestRequestActions_ErrorsExplain(t *testing.T) {
 		{"bob", []string{"comment", id}, cli.ExitUsage, "<text>"},
 		{"bot", []string{"reply", id, "yes"}, cli.ExitConflict, "no open clarification request"},
 		{"bot", []string{"reply", id, "yes", "--question", "7"}, cli.ExitConflict, "action_not_allowed"},
-		{"bob", []string{"delegate", id, "bob"}, cli.ExitRejected, "themselves"},
+		{"bob", []string{"delegate", id, "bob"}, cli.ExitConflict, "themselves"},
 		{"bob", []string{"snooze", id, "a while"}, cli.ExitUsage, "neither a time"},
 		{"bob", []string{"snooze", id, "0s"}, cli.ExitUsage, "neither a time"},
 		{"bob", []string{"snooze", id, "2020-01-01T00:00:00Z"}, cli.ExitUsage, "bad_request"},

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/refusal"
 )
 
 // decideWait is how long a decision waits for the run. The message is replaced in any case.
@@ -117,7 +119,7 @@ func (c *Channel) explainNoModal(ctx context.Context, person *client.Client, in 
 	case r.State != "pending":
 		text = tooLate(r)
 	case r.Activity != nil && r.Activity.IneligibleReason != "":
-		text = "This was not counted: " + r.Activity.IneligibleReason
+		text = notCounted + refusal.Sentence(r.Activity.IneligibleReason, "")
 	case in.Shown.Digest != "" && in.Shown.Digest != r.Shown:
 		text = changedText
 	case in.Act == actEdit || in.Act == actRespond:
@@ -144,29 +146,22 @@ func tooLate(r api.Request) string {
 	return fmt.Sprintf("Too late: %s by %s at %s.", r.Decision.Verdict, r.Decision.By, r.Decision.At.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
-// explain words why the API did not accept an action.
+// notCounted begins the message about a click that did not count.
+const notCounted = "This was not counted. "
+
+// explain words why the API did not accept an action: with its sentence, and who decided first.
 func explain(p *api.Problem) string {
 	switch p.Code {
 	case "already_decided":
 		if p.Decided != nil {
 			return fmt.Sprintf("Too late: already decided (%s) by %s at %s.", p.Decided.Verdict, p.Decided.By, p.Decided.At.UTC().Format("2006-01-02 15:04 UTC"))
 		}
-		return "Too late: the request is already decided."
-	case "expired":
-		return "Too late: the deadline has passed."
-	case "superseded", "not_active":
-		return "Too late: the request was withdrawn."
 	case "digest_mismatch":
 		return changedText
-	case "stronger_auth_required":
-		return "Your click was not counted: this request needs a stronger sign-in. Sign in and decide in the inbox."
 	case "not_found":
-		return "This was not counted: the request does not exist any more, or you may not see it."
+		return notCounted + "The request does not exist any more, or you may not see it."
 	}
-	text := "This was not counted: " + p.Title + "."
-	if p.Detail != "" {
-		text = "This was not counted: " + p.Detail + "."
-	}
+	text := notCounted + cmp.Or(p.Detail, p.Title+".")
 	for _, f := range p.Fields {
 		text += " " + f.Message
 	}

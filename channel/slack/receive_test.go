@@ -163,11 +163,11 @@ func TestClick_ThatDoesNotCountIsAnswered(t *testing.T) {
 			o.noLinks = errors.New("no public address")
 			return o.alice
 		}},
-		{"not in the group", "not counted", func(o *office, _ string) string {
+		{"not in the group", "This was not counted. You are not in a group that decides this.", func(o *office, _ string) string {
 			o.links[o.Team()+"/"+o.alice] = "zoe"
 			return o.alice
 		}},
-		{"requester", "not counted", func(o *office, _ string) string {
+		{"requester", "This was not counted. Separation of duties excludes you from this decision: requester is its requester.", func(o *office, _ string) string {
 			o.links[o.Team()+"/"+o.alice] = "requester"
 			return o.alice
 		}},
@@ -229,7 +229,7 @@ func TestClick_WeakAuthenticationGetsALink(t *testing.T) {
 	c.MinAuth = "" // a copy from before the policy changed
 	o.send(t, channel.Message{Delivery: "d2", Attempt: 1, To: o.ops, Card: c})
 	o.click(o.alice, "approve")
-	wantContains(t, o.told(o.alice), "stronger sign-in", "https://fermata.example/requests/")
+	wantContains(t, o.told(o.alice), "Your sign-in is not strong enough for this: sign in with at least sso_mfa.", "https://fermata.example/requests/")
 	o.wantDecision(id, "", "")
 }
 

@@ -111,7 +111,7 @@ var layers = []layer{
 	{"internal/pushfake", may(), "a push service for tests; it shares no code with the channel that it tests"},
 	{"channel/channeltest", may(".", "channel", "internal/desk", "internal/executor", "provider/inproc", "internal/store", support), "the suite uses a channel only through the port, in front of a real executor"},
 	{"channel/...", may(".", "api", "client", "channel", "channel/...", "internal/desk", "internal/post", support), "a channel renders cards and acts for people through the API, so it cannot bypass the API"},
-	{"internal/web/texts", may(), "texts by language and key, for all pages"},
+	{"internal/web/texts", may(support), "texts by language and key, for all pages"},
 	{"internal/web/fields", may(support), "generated forms; they do not know what is asked"},
 	{"internal/web/page", may("api", "client", "internal/web/texts", support), "the shell that all pages share; it knows no area"},
 	{"internal/web/requests", may(".", "api", "client", "internal/policy", "internal/web/fields", "internal/web/page", "internal/web/texts", support), "one request and its actions; other areas show requests with it"},

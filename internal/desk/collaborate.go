@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,7 +15,7 @@ func (a Claim) apply(d *update) error {
 	case c.By == a.Actor.ID:
 		return nil
 	case d.isEligible(c.By): // an ineligible person loses the claim
-		return d.refuse(ErrClaimed, c.By+" does")
+		return d.refuse(ErrClaimed, c.By)
 	}
 	d.r.Claim = &ClaimRecord{By: a.Actor.ID, At: d.now}
 	d.logEvent(EventClaimed, "claimed it", nil)
@@ -94,7 +95,7 @@ func (a AnswerClarification) apply(d *update) error {
 		return d.refuse(ErrNoClarification, "the number of the clarification is required, counted from 1")
 	}
 	if i < 0 || i >= len(d.r.Clarifications) || d.r.Clarifications[i].Answer != nil {
-		return d.refuse(ErrNoClarification, fmt.Sprintf("question %d", a.Number))
+		return d.refuse(ErrNoClarification, fmt.Sprintf("number %d", a.Number))
 	}
 	if err := d.checkText(a.Answer, true); err != nil {
 		return err
@@ -112,10 +113,7 @@ func (a Delegate) apply(d *update) error {
 	if err := d.checkCapacity(len(d.r.Delegations)); err != nil {
 		return err
 	}
-	if a.To == a.Actor.ID {
-		return d.refuse(ErrNotPermitted, "a person cannot delegate to themselves")
-	}
-	if err := d.checkEligible(a.To, requirement.VerbApprove); err != nil {
+	if err := d.checkDelegate(a.To); err != nil {
 		return err
 	}
 	d.r.Delegations = append(d.r.Delegations, Delegation{By: a.Actor.ID, To: a.To, At: d.now})
@@ -125,6 +123,24 @@ func (a Delegate) apply(d *update) error {
 	d.logEvent(EventDelegated, "asked "+a.To+" to decide", map[string]string{"to": a.To, "reason": a.Reason})
 	d.addNotice(NoticeNotify, EventDelegated, []string{"user:" + a.To})
 	return nil
+}
+
+// checkDelegate checks that the decision of a delegate would count.
+func (d *update) checkDelegate(to string) error {
+	switch {
+	case to == "":
+		return d.refuse(ErrInvalidDelegate, "name a person")
+	case to == d.from.Actor.ID:
+		return d.refuse(ErrInvalidDelegate, "a person cannot delegate to themselves")
+	}
+	switch err := d.checkEligible(to, requirement.VerbApprove); {
+	case errors.Is(err, ErrExcluded):
+		return d.refuse(ErrInvalidDelegate, to+" is excluded by separation of duties")
+	case errors.Is(err, ErrNotMember):
+		return d.refuse(ErrInvalidDelegate, to+" is not in a group that decides this")
+	default:
+		return err
+	}
 }
 
 func (a Snooze) apply(d *update) error {

@@ -1,11 +1,13 @@
 package desk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/refusal"
 	"github.com/fermata-go/fermata/internal/requirement"
 )
 
@@ -34,6 +36,7 @@ var (
 	ErrInvalidEdit          = errors.New("invalid edit of the arguments")
 	ErrInvalidConditions    = errors.New("the conditions of the approval are invalid or do not hold")
 	ErrForgedIdentity       = errors.New("the answer names another person or group than the caller")
+	ErrInvalidDelegate      = errors.New("the delegate is not an eligible approver")
 	ErrDenied               = errors.New("denied by the policy")
 	ErrChanged              = errors.New("request has changed since it was viewed")
 	ErrInvalid              = errors.New("invalid request")
@@ -42,16 +45,22 @@ var (
 	ErrPolicyUnavailable    = errors.New("policy is unavailable")    // temporary: try again
 )
 
-// codes are the codes for programs. They are stored and never change.
+// codes are the codes for programs. They are stored and never change. Package refusal has a
+// sentence for each of them.
 var codes = []struct {
 	err  error
 	code string
 }{
-	{ErrDecided, "already_decided"}, {ErrExpired, "expired"}, {ErrWithdrawn, "withdrawn"}, {ErrNotHuman, "not_human"},
-	{ErrNotMember, "not_member"}, {ErrExcluded, "excluded"}, {ErrWeakAuth, "weak_auth"}, {ErrEarlierStage, "earlier_stage"}, {ErrNotAllowed, "not_allowed"},
-	{ErrNotPermitted, "not_yours"}, {ErrClaimed, "claimed"}, {ErrNotClaimed, "not_claimed"}, {ErrNoClarification, "no_question"},
-	{ErrNoStep, "no_step"}, {ErrDecisionPending, "decision_pending"}, {ErrNothingToUndo, "nothing_to_undo"}, {ErrInvalidTime, "bad_time"}, {ErrInvalidText, "bad_text"}, {ErrTooMany, "too_many"}, {ErrInvalidValue, "bad_value"},
-	{ErrInvalidEdit, "bad_edit"}, {ErrInvalidConditions, "invalid_conditions"}, {ErrForgedIdentity, "identity_mismatch"}, {ErrDenied, "denied"}, {ErrChanged, "changed"}, {ErrInvalid, "invalid"}, {ErrKeyReused, "reused"},
+	{ErrDecided, "already_decided"}, {ErrExpired, "expired"}, {ErrWithdrawn, "withdrawn"},
+	{ErrNotHuman, "not_human"}, {ErrNotMember, "not_member"}, {ErrExcluded, "excluded"},
+	{ErrWeakAuth, "weak_auth"}, {ErrEarlierStage, "earlier_stage"}, {ErrNotAllowed, "not_allowed"},
+	{ErrNotPermitted, "not_yours"}, {ErrClaimed, "claimed"}, {ErrNotClaimed, "not_claimed"},
+	{ErrNoClarification, "no_question"}, {ErrNoStep, "no_step"}, {ErrDecisionPending, "decision_pending"},
+	{ErrNothingToUndo, "nothing_to_undo"}, {ErrInvalidTime, "bad_time"}, {ErrInvalidText, "bad_text"},
+	{ErrTooMany, "too_many"}, {ErrInvalidValue, "bad_value"}, {ErrInvalidEdit, "bad_edit"},
+	{ErrInvalidConditions, "invalid_conditions"}, {ErrForgedIdentity, "identity_mismatch"},
+	{ErrInvalidDelegate, "delegate_not_eligible"}, {ErrDenied, "denied"}, {ErrChanged, "changed"},
+	{ErrInvalid, "invalid"}, {ErrKeyReused, "reused"},
 	{ErrDirectoryUnavailable, "directory_down"}, {ErrPolicyUnavailable, "policy_down"},
 }
 
@@ -65,6 +74,32 @@ func Code(err error) string {
 	return ""
 }
 
+// Sentence returns a sentence for the actor whose command was refused, or "" for an error of
+// another package. Times in it are in UTC and say so.
+func Sentence(err error) string {
+	code := Code(err)
+	if code == "" {
+		return ""
+	}
+	var detail string
+	if weak, ok := errors.AsType[*WeakAuthError](err); ok {
+		detail = "sign in with at least " + string(weak.Need)
+	} else if closed, ok := errors.AsType[*ClosedError](err); ok && closed.State == StateDecided {
+		detail = Decision{Outcome: closed.Outcome, By: closed.By}.String() + " at " + formatTime(closed.At)
+	} else if changed, ok := errors.AsType[*ChangedError](err); ok {
+		detail = changed.changes()
+	} else if refused, ok := errors.AsType[*RefusedError](err); ok && !isTemporary(err) {
+		detail = refused.Detail
+	}
+	return refusal.Sentence(code, detail)
+}
+
+// isTemporary reports whether a command was refused only because something is unavailable. The
+// details are for the operator.
+func isTemporary(err error) bool {
+	return errors.Is(err, ErrDirectoryUnavailable) || errors.Is(err, ErrPolicyUnavailable)
+}
+
 // RefusedError describes a refused command. It wraps one of the errors above.
 type RefusedError struct {
 	Command CommandName
@@ -74,7 +109,7 @@ type RefusedError struct {
 	Detail string
 }
 
-// Error returns a sentence for the actor.
+// Error returns the command, the actor and the reason.
 func (e *RefusedError) Error() string {
 	s := fmt.Sprintf("%s by %s: %v", e.Command, e.Actor, e.Err)
 	if e.Detail != "" {
@@ -138,14 +173,16 @@ type ChangedError struct {
 
 // Error lists the changes.
 func (e *ChangedError) Error() string {
-	if len(e.Changes) == 0 {
-		return ErrChanged.Error() + ": reload it"
-	}
+	return ErrChanged.Error() + ": " + cmp.Or(e.changes(), "reload it")
+}
+
+// changes lists the changes in one line.
+func (e *ChangedError) changes() string {
 	words := make([]string, len(e.Changes))
 	for i, c := range e.Changes {
 		words[i] = c.String()
 	}
-	return ErrChanged.Error() + ": " + strings.Join(words, "; ")
+	return strings.Join(words, "; ")
 }
 
 // Unwrap returns [ErrChanged].

@@ -84,7 +84,7 @@ func (d *update) handlingOf(r permission) (handling, error) {
 	case d.r.State != StateOpen:
 		return r.afterClose, &ClosedError{State: d.r.State, Outcome: d.r.Decision.Outcome, By: d.r.Decision.By, At: d.r.Decision.At}
 	case d.r.Pending != nil:
-		return r.whilePending, d.refuse(ErrDecisionPending, d.r.Pending.String())
+		return r.whilePending, d.refuse(ErrDecisionPending, d.r.Pending.withTime("2006-01-02 15:04:05 UTC"))
 	case !d.now.Before(d.r.Deadline):
 		return r.afterDeadline, &ClosedError{State: StateExpired, Outcome: OutcomeExpired, At: d.r.Deadline}
 	}

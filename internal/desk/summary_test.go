@@ -73,24 +73,6 @@ func TestDiff_ListsDifferences(t *testing.T) {
 	}
 }
 
-func TestCode_EveryErrorHasUniqueCode(t *testing.T) {
-	seen := map[string]error{}
-	for _, err := range []error{
-		desk.ErrDecided, desk.ErrExpired, desk.ErrWithdrawn, desk.ErrNotHuman, desk.ErrNotMember, desk.ErrExcluded, desk.ErrWeakAuth,
-		desk.ErrNotAllowed, desk.ErrNotPermitted, desk.ErrClaimed, desk.ErrNotClaimed, desk.ErrNoClarification, desk.ErrNoStep, desk.ErrInvalidTime, desk.ErrInvalidText,
-		desk.ErrTooMany, desk.ErrInvalidValue, desk.ErrInvalidEdit, desk.ErrDenied, desk.ErrChanged, desk.ErrInvalid, desk.ErrDirectoryUnavailable, desk.ErrPolicyUnavailable,
-	} {
-		code := desk.Code(&desk.RefusedError{Err: err})
-		if seen[code] != nil || code == "" {
-			t.Errorf("%v and %v have the code %q", err, seen[code], code)
-		}
-		seen[code] = err
-	}
-	if desk.Code(os.ErrNotExist) != "" || desk.Code(nil) != "" {
-		t.Error("an error of another package has a code")
-	}
-}
-
 func TestCheckEligible_ReportsReason(t *testing.T) {
 	w := open(t, actionSpec())
 	for person, code := range map[string]string{"ann": "", "rita": "excluded", "eve": "not_member"} {

@@ -26,8 +26,11 @@ type PendingDecision struct {
 }
 
 // String returns the decision for people: "approved by ann, effective at 12:00:30 UTC".
-func (p PendingDecision) String() string {
-	return Decision{Outcome: p.Outcome, By: []string{p.By}}.String() + ", effective at " + p.EffectiveAt.UTC().Format("15:04:05 UTC")
+func (p PendingDecision) String() string { return p.withTime("15:04:05 UTC") }
+
+// withTime is String with the end of the undo window in a layout.
+func (p PendingDecision) withTime(layout string) string {
+	return Decision{Outcome: p.Outcome, By: []string{p.By}}.String() + ", effective at " + p.EffectiveAt.UTC().Format(layout)
 }
 
 // Undo withdraws the vote that completed a pending decision. Only the voter can do that, and the

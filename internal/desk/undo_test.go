@@ -119,7 +119,7 @@ func TestUndo_OnlyTheLastVoteOfAQuorumIsPending(t *testing.T) {
 	}
 	w.apply(desk.Approve{From: w.from("bob")})
 	err := w.mustRefuse("decision_pending", desk.Reject{From: w.from("cleo"), Reason: "no"})
-	if !strings.Contains(err.Error(), "approved by bob, effective at 10:00:30 UTC") {
+	if !strings.Contains(err.Error(), "approved by bob, effective at 2026-11-16 10:00:30 UTC") {
 		t.Errorf("refused with %v", err)
 	}
 	w.apply(desk.Undo{From: w.from("bob")})

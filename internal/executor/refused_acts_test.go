@@ -53,8 +53,8 @@ func TestRefused_EveryRefusedActIsInTheLog(t *testing.T) {
 			want error
 		}{
 			{desk.Claim{From: by("mallory")}, desk.ErrNotMember},
-			{desk.Delegate{From: by("bob"), To: "mallory"}, desk.ErrNotMember},
-			{desk.Delegate{From: by("bob"), To: "req"}, desk.ErrExcluded},
+			{desk.Delegate{From: by("bob"), To: "mallory"}, desk.ErrInvalidDelegate},
+			{desk.Delegate{From: by("bob"), To: "req"}, desk.ErrInvalidDelegate},
 			{desk.AskClarification{From: by("mallory"), Question: "why?"}, desk.ErrNotMember},
 			{desk.Snooze{From: by("req"), Until: soon}, desk.ErrExcluded},
 			{desk.Extend{From: by("bob"), Until: soon.AddDate(1, 0, 0)}, desk.ErrInvalidTime},
@@ -69,7 +69,7 @@ func TestRefused_EveryRefusedActIsInTheLog(t *testing.T) {
 			t.Error(err)
 		}
 		want := []string{
-			"mallory claim not_allowed", "bob delegate not_allowed", "bob delegate own_request", "mallory ask_back not_allowed", "req snooze own_request",
+			"mallory claim not_allowed", "bob delegate not_allowed", "bob delegate not_allowed", "mallory ask_back not_allowed", "req snooze own_request",
 			"bob extend not_possible", "bob release not_possible", "mallory abandon not_allowed",
 		}
 		if got := refusals(t, s); !slices.Equal(got, want) {

@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
 )
@@ -301,6 +303,56 @@ func TestI3_VoteThatNoLongerSettlesWhenItIsRecorded(t *testing.T) {
 				}
 				if run, err := s.Get(t.Context(), "acme", "drop-1"); err != nil || string(run.Status) != test.status {
 					t.Errorf("the run is %s, %v", run.Status, err)
+				}
+			})
+		})
+	}
+}
+
+// A refusal that passes by itself does not use up the resume id: the same answer counts once the
+// stage is open, or the pending decision was withdrawn.
+func TestI3_RefusalThatPassesKeepsTheResumeID(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask  string
+		want error
+	}{
+		"earlier stage":    {`{groups: [{from: ["user:eve"]}, {from: ["user:ben"], stage: 1}], deadline: 1h}`, desk.ErrEarlierStage},
+		"pending decision": {`{groups: [{from: [anyone]}], deadline: 1h, undo: 10m}`, desk.ErrDecisionPending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStores(t, func(t *testing.T, s store.Store) {
+				e := opsExecutor(t, s, "default: ask\ndefaults: {ask: "+c.ask+"}\nrules: []\n")
+				id := waits(t, began(t, e, "keeps", "external:request", `{"kind":"approval","data":{"action":"refund","args":{"cents":5}}}`)).Interrupts[0].ID
+				vote := func(who string) error {
+					_, err := e.Decide(t.Context(), executor.DecideRequest{
+						Account: "acme", ResumeID: "1", Actor: who, Auth: requirement.AuthSSO, Targets: map[string]executor.Answer{id: {Value: json.RawMessage(yes)}},
+					})
+					return err
+				}
+				pending := errors.Is(c.want, desk.ErrDecisionPending)
+				if pending {
+					if err := vote("eve"); !errors.Is(err, executor.ErrPending) {
+						t.Fatal(err)
+					}
+				}
+				if err := vote("ben"); !errors.Is(err, c.want) {
+					t.Fatalf("%v, want %v", err, c.want)
+				}
+				var err error
+				if pending {
+					_, err = e.Act(t.Context(), "acme", id, desk.Undo{From: by("eve")})
+				} else {
+					err = vote("eve")
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := vote("ben"); pending != errors.Is(err, executor.ErrPending) || !pending && err != nil {
+					t.Errorf("repeated: %v", err)
+				}
+				doc, err := e.RequestDocument(t.Context(), "acme", id)
+				if err != nil || !slices.ContainsFunc(doc.Votes, func(v desk.Vote) bool { return v.By == "ben" }) {
+					t.Errorf("%+v, %v", doc.Votes, err)
 				}
 			})
 		})

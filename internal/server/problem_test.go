@@ -119,6 +119,12 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			s.chat("agent@acme", startDrop)
 			return s.call("approver@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/claim", `{}`)
 		}},
+		"delegate_not_eligible": {func(t *testing.T) *site {
+			return openDeskSiteWith(t, "default: ask\ndefaults: {ask: {groups: [{from: [\"user:bob\"]}], deadline: 1h}}\nrules: []\n")
+		}, func(s *site) answer {
+			s.chat("agent@acme", startDrop)
+			return s.call("bob@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/delegate", `{"to":"mallory"}`)
+		}},
 		"identity_mismatch": {func(t *testing.T) *site { return openDeskSite(t) }, func(s *site) answer {
 			s.chat("agent@acme", startDrop)
 			return s.call("approver@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/decision", `{"resumeId":"1","answer":{"verb":"approve","by":"eve"}}`)

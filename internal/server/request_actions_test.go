@@ -214,7 +214,7 @@ func TestRequestActions_EachChangesTheRequest(t *testing.T) {
 	do("agent", "reply", `{"question":7,"text":"?"}`, 409)
 	do("bob", "release", `{}`, 200)
 	do("bob", "delegate", `{"to":"eve"}`, 200)
-	do("bob", "delegate", `{"to":"mallory"}`, 403)
+	do("bob", "delegate", `{"to":"mallory"}`, 422)
 	later := time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)
 	do("bob", "snooze", fmt.Sprintf(`{"until":%q}`, later), 200)
 	do("bob", "snooze", `{}`, 400)

@@ -173,7 +173,7 @@ func TestActions_FollowAllowedVerbs(t *testing.T) {
 		{refund(), api.Activity{}, "approve approve with edits reject comment"},
 		{refund(), api.Activity{Verbs: []string{"approve", "reject", "escalate"}}, "approve reject comment escalate"},
 		{refund(), api.Activity{Verbs: []string{"reject"}}, "reject comment"},
-		{refund(), api.Activity{IneligibleReason: "own_request"}, "comment"},
+		{refund(), api.Activity{IneligibleReason: "excluded"}, "comment"},
 		{refund(), api.Activity{IneligibleReason: "own_request", Verbs: []string{"approve", "escalate", "ask", "claim"}}, "comment"},
 		{refund(), api.Activity{Verbs: []string{"edit", "reject", "escalate"}}, "approve with edits reject comment escalate"},
 		{review(), api.Activity{Verbs: []string{"respond", "ask"}}, "approve reject answer ask the requester comment"},
@@ -197,10 +197,10 @@ func TestActions_FollowAllowedVerbs(t *testing.T) {
 		}
 	}
 	r := refund()
-	r.Activity = &api.Activity{IneligibleReason: "own_request"}
+	r.Activity = &api.Activity{IneligibleReason: "excluded"}
 	b := newHarness(t, 80, 24, r)
 	b.keys("enter")
-	b.sees("You are not an eligible approver: own_request.")
+	b.sees("Separation of duties excludes you from this decision.")
 }
 
 // A decision with an undo window stays in the list, and says when it takes effect.
@@ -360,8 +360,8 @@ func TestEscalate_IsNotADecision(t *testing.T) {
 	if len(b.acts) != 2 {
 		t.Errorf("after the loss it cannot be repeated: %q", b.acts)
 	}
-	b.update(sendResult{resumeID: b.actName, err: &api.Problem{Status: 409, Code: "action_not_allowed", Detail: "there is no further step"}})
-	b.sees("This is not allowed now: there is no further step")
+	b.update(sendResult{resumeID: b.actName, err: &api.Problem{Status: 409, Code: "action_not_allowed", Detail: "The route has no further step."}})
+	b.sees("The route has no further step.")
 	b.keys("enter", "y")
 	b.update(sendResult{resumeID: b.actName})
 	b.sees("Escalated", "still open", "[a] approve")
@@ -410,7 +410,7 @@ func TestRejection_IsExplainedAndListReloaded(t *testing.T) {
 		err  error
 		want string
 	}{
-		"decided":   {decided, "Another person decided first. reject by bob at 03:12:43."},
+		"decided":   {decided, "The request was already decided. reject by bob at 03:12:43."},
 		"expired":   {&api.Problem{Status: 410, Code: "expired"}, "The deadline has passed"},
 		"changed":   {&api.Problem{Status: 412, Code: "digest_mismatch"}, "The request has changed"},
 		"withdrawn": {&api.Problem{Status: 410, Code: "superseded"}, "no longer waits for this"},

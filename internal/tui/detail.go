@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/drawing"
+	"github.com/fermata-go/fermata/internal/refusal"
 	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
@@ -232,7 +233,7 @@ func (d *detailScreen) warning() string {
 	case d.r.State == statePending && d.r.Activity != nil && d.r.Activity.Pending != nil:
 		return "A decision is pending: " + d.r.Activity.Summary + "."
 	case d.r.State == statePending && d.r.Activity != nil && d.r.Activity.IneligibleReason != "":
-		return "You are not an eligible approver: " + d.r.Activity.IneligibleReason + "."
+		return refusal.Sentence(d.r.Activity.IneligibleReason, "")
 	}
 	return ""
 }

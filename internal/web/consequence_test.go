@@ -47,11 +47,11 @@ func TestConsequence_TextsAgreeWithTheResult(t *testing.T) {
 		"two groups":            {rules: `groups: [{from: ["group:support"]}, {from: ["group:finance"]}]`, caller: "ann", act: "approve", text: "Then still needed: 1 × finance.", form: "1 × finance", status: 303, after: "You have voted."},
 		"one of two against":    {rules: `groups: [{from: ["group:support"]}], deny_count: 2`, caller: "ann", act: "reject", text: "Your vote decides", form: "Your vote against is 1 of 2 that are needed.", status: 303, after: "You have voted."},
 		"an undo window":        {rules: `groups: [{from: ["group:support"]}], undo: 10m`, caller: "ann", act: "approve", text: "Your vote decides. You can undo it for 10 min.", form: "You can undo it for 10 min.", status: 303, after: "It takes effect"},
-		"a weak sign-in":        {rules: `groups: [{from: ["group:support"]}], min_auth: sso_mfa`, caller: "ann", act: "approve", text: "it needs sso_mfa", form: "it needs sso_mfa", status: 403, after: "Sign in again to decide"},
+		"a weak sign-in":        {rules: `groups: [{from: ["group:support"]}], min_auth: sso_mfa`, caller: "ann", act: "approve", text: "It needs sso_mfa.", form: "It needs sso_mfa.", status: 403, after: "Sign in again to decide"},
 		"another group":         {rules: `groups: [{from: ["group:support"]}]`, caller: "cat", act: "approve", form: "You are not in a group that decides this.", status: 403, after: "You are not in a group that decides this."},
 		"a later stage":         {rules: `groups: [{from: ["group:support"]}, {from: ["group:finance"], stage: 1}]`, caller: "cat", act: "approve", form: "An earlier stage has to agree first.", status: 409, after: "An earlier stage has to agree first."},
 		"the next stage":        {rules: `groups: [{from: ["group:support"]}, {from: ["group:finance"], stage: 1}]`, before: []string{"ann"}, caller: "cat", act: "approve", text: "Your vote decides", form: "Your vote decides", status: 303, after: "Approved by"},
-		"a decision is pending": {rules: `groups: [{from: ["group:support"]}], undo: 10m`, before: []string{"bob"}, caller: "ann", act: "approve", form: "A decision was made.", status: 409, after: "Approved by bob. It takes effect"},
+		"a decision is pending": {rules: `groups: [{from: ["group:support"]}], undo: 10m`, before: []string{"bob"}, caller: "ann", act: "approve", form: "A decision was made and is still pending.", status: 409, after: "Approved by bob. It takes effect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set, err := policy.Load("policy.yaml", []byte("default: ask\ndefaults: {ask: {"+ask+c.rules+"}}\nrules: []\n"), policy.Options{})

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/refusal"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/timespan"
 )
@@ -236,7 +237,7 @@ func printActivity(w io.Writer, activity *api.Activity) {
 		line("needs", "%s", requirementText(activity))
 	}
 	if activity.IneligibleReason != "" {
-		line("you", "you cannot decide this: %s", strings.ReplaceAll(activity.IneligibleReason, "_", " "))
+		line("you", "%s", refusal.Sentence(activity.IneligibleReason, ""))
 	}
 	if activity.Reason != "" || len(activity.Rules) > 0 {
 		line("required by", "%s%s", cmp.Or(strings.Join(activity.Rules, ", "), "the graph"), reasonSuffix(activity.Reason))

@@ -32,8 +32,8 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // code.
 func deskErrorByCode(code string) error {
 	for _, err := range []error{
-		desk.ErrNotMember, desk.ErrExcluded, desk.ErrWeakAuth, desk.ErrEarlierStage, desk.ErrNotAllowed, desk.ErrNotPermitted, desk.ErrNotHuman, desk.ErrChanged, desk.ErrDenied, desk.ErrTooMany,
-		desk.ErrForgedIdentity, desk.ErrDecisionPending,
+		desk.ErrNotMember, desk.ErrExcluded, desk.ErrNotAllowed, desk.ErrNotPermitted, desk.ErrNotHuman, desk.ErrChanged, desk.ErrDenied, desk.ErrTooMany,
+		desk.ErrForgedIdentity,
 	} {
 		if desk.Code(err) == code {
 			return err

@@ -21,7 +21,7 @@ import (
 //
 //	the submission decided the request                 the store has the receipt; the document only points to it
 //	the vote was counted, and others have to agree      the document has no result
-//	the rules for people refused it                     the document has the refusal
+//	the rules for people refused it                     the document has the refusal, unless it is temporary
 //	the request is closed                               the store refuses it; the document, written before, only points to it
 //
 // Several processes may have the same resume id at the same time, before and after the request is
@@ -124,13 +124,18 @@ func (dc *Decider) recordRefusal(ctx context.Context, run store.Run, request Req
 	if err != nil {
 		return err
 	}
-	// with a stronger authentication the same answer can be sent again
-	if refused.Err != nil && !errors.Is(refused.Err, desk.ErrWeakAuth) {
+	if refused.Err != nil && !isTemporary(refused.Err) {
 		d := newDecision(run, request)
 		facts := resumeIndex{Body: d.BodyDigest, Interrupt: refused.Interrupt, Result: refused.Result, Code: desk.Code(refused.Err), Logged: true}
 		c.Documents = append(c.Documents, facts.toChange(d, before.revision))
 	}
 	return dc.writeRefusal(ctx, run.Account, c)
+}
+
+// isTemporary reports whether the same answer can count later: with a stronger authentication, when
+// its stage is open, or after a pending decision was withdrawn. Its resume id is not used up.
+func isTemporary(err error) bool {
+	return errors.Is(err, desk.ErrWeakAuth) || errors.Is(err, desk.ErrEarlierStage) || errors.Is(err, desk.ErrDecisionPending)
 }
 
 // checkStillOpen returns ErrStale if a request is over. Another process that found it so has left

@@ -11,26 +11,18 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/internal/refusal"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 )
 
-// resultCodes maps a rejected decision to its problem code.
-var resultCodes = map[store.DecisionResult]string{
-	store.ResultAlreadyDecided: "already_decided",
-	store.ResultExpired:        "expired",
-	store.ResultWithdrawn:      "superseded",
-	store.ResultDigestMismatch: "digest_mismatch",
-	store.ResultNotFound:       "not_found",
-}
-
-// resultReasons maps a rejected decision to its detail.
-var resultReasons = map[store.DecisionResult]string{
-	store.ResultAlreadyDecided: "the request was already decided",
-	store.ResultExpired:        "the deadline has passed",
-	store.ResultWithdrawn:      "the run no longer waits for this request",
-	store.ResultDigestMismatch: "the request differs from what was shown",
-	store.ResultNotFound:       "the run has no such request",
+// results maps a rejected decision to its problem code and detail.
+var results = map[store.DecisionResult]struct{ code, detail string }{
+	store.ResultAlreadyDecided: {"already_decided", desk.Sentence(desk.ErrDecided)},
+	store.ResultExpired:        {"expired", desk.Sentence(desk.ErrExpired)},
+	store.ResultWithdrawn:      {"superseded", desk.Sentence(desk.ErrWithdrawn)},
+	store.ResultDigestMismatch: {"digest_mismatch", desk.Sentence(desk.ErrChanged)},
+	store.ResultNotFound:       {"not_found", "The run has no such request."},
 }
 
 // errorCodes maps errors to problem codes. The first match applies.
@@ -46,18 +38,50 @@ var errorCodes = []struct {
 	{executor.ErrRunEnded, "not_active"},
 	{executor.ErrNotRetryable, "not_retryable"},
 	{executor.ErrResumeIDReused, "resume_id_reused"},
-	{desk.ErrKeyReused, "idempotency_key_reused"},
 	{store.ErrNotFound, "not_found"},
 	{store.ErrInvalid, "bad_request"},
 	{executor.ErrNoPolicy, "no_policy"},
 	{executor.ErrIsDecision, "bad_request"},
-	{desk.ErrDecided, "already_decided"}, {desk.ErrExpired, "expired"}, {desk.ErrWithdrawn, "superseded"}, {desk.ErrChanged, "digest_mismatch"},
-	{desk.ErrNotHuman, "not_eligible"}, {desk.ErrNotMember, "not_eligible"}, {desk.ErrExcluded, "not_eligible"}, {desk.ErrNotPermitted, "not_eligible"},
-	{desk.ErrForgedIdentity, "identity_mismatch"},
-	{desk.ErrNotAllowed, "action_not_allowed"}, {desk.ErrClaimed, "action_not_allowed"}, {desk.ErrNotClaimed, "action_not_allowed"}, {desk.ErrNoClarification, "action_not_allowed"},
-	{desk.ErrEarlierStage, "earlier_stage"}, {desk.ErrDecisionPending, "decision_pending"}, {desk.ErrNothingToUndo, "action_not_allowed"},
-	{desk.ErrNoStep, "action_not_allowed"}, {desk.ErrTooMany, "action_not_allowed"}, {desk.ErrDenied, "action_not_allowed"},
-	{desk.ErrInvalidTime, "bad_request"}, {desk.ErrInvalidText, "bad_request"}, {desk.ErrInvalidValue, "bad_request"}, {desk.ErrInvalidEdit, "bad_request"},
+}
+
+// deskCodes maps each error of package desk to its problem code. The detail of the problem is the
+// sentence of the error.
+var deskCodes = []struct {
+	err  error
+	code string
+}{
+	{desk.ErrDecided, "already_decided"}, {desk.ErrExpired, "expired"}, {desk.ErrWithdrawn, "superseded"},
+	{desk.ErrChanged, "digest_mismatch"}, {desk.ErrKeyReused, "idempotency_key_reused"},
+	{desk.ErrNotHuman, "not_eligible"}, {desk.ErrNotMember, "not_eligible"}, {desk.ErrExcluded, "not_eligible"},
+	{desk.ErrNotPermitted, "not_eligible"}, {desk.ErrWeakAuth, "stronger_auth_required"},
+	{desk.ErrForgedIdentity, "identity_mismatch"}, {desk.ErrInvalidDelegate, "delegate_not_eligible"},
+	{desk.ErrEarlierStage, "earlier_stage"}, {desk.ErrDecisionPending, "decision_pending"},
+	{desk.ErrNotAllowed, "action_not_allowed"}, {desk.ErrClaimed, "action_not_allowed"},
+	{desk.ErrNotClaimed, "action_not_allowed"}, {desk.ErrNoClarification, "action_not_allowed"},
+	{desk.ErrNothingToUndo, "action_not_allowed"}, {desk.ErrNoStep, "action_not_allowed"},
+	{desk.ErrTooMany, "action_not_allowed"}, {desk.ErrDenied, "action_not_allowed"},
+	{desk.ErrInvalidConditions, "invalid_conditions"},
+	{desk.ErrInvalidTime, "bad_request"}, {desk.ErrInvalidText, "bad_request"}, {desk.ErrInvalidValue, "bad_request"},
+	{desk.ErrInvalidEdit, "bad_request"}, {desk.ErrInvalid, "bad_request"},
+	{desk.ErrDirectoryUnavailable, "unavailable"}, {desk.ErrPolicyUnavailable, "unavailable"},
+}
+
+// ofDesk converts an error of package desk; it returns nil for any other error.
+func ofDesk(err error) *Problem {
+	for _, known := range deskCodes {
+		if !errors.Is(err, known.err) {
+			continue
+		}
+		p := New(known.code, "%s", desk.Sentence(err))
+		if p.Code == "unavailable" { // the cause is for the operator
+			p.RetryAfter, p.Cause = time.Second, err
+		}
+		if weak, ok := errors.AsType[*desk.WeakAuthError](err); ok {
+			p.MinAuth = string(weak.Need)
+		}
+		return p
+	}
+	return nil
 }
 
 // Of converts an error to a problem. Other errors may contain anything, so their text is not
@@ -66,17 +90,16 @@ func Of(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
-	if refused, ok := errors.AsType[*desk.RefusedError](err); ok && errors.Is(err, desk.ErrInvalidConditions) {
-		return New("invalid_conditions", "%s", refused.Detail) // it has no argument values
-	}
-	if weak, ok := errors.AsType[*desk.WeakAuthError](err); ok {
-		p := New("stronger_auth_required", "sign in with at least %s, and send it again", weak.Need)
-		p.MinAuth = string(weak.Need)
-		return p
+	if errors.Is(err, desk.ErrInvalidConditions) { // also as an invalid answer
+		return ofDesk(err)
 	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
+		cause := bad.Err
 		p := New("bad_answer", "the answer to %s does not match its schema", bad.ID)
-		p.Fields = []api.Field{redactAnswer(bad.Err)}
+		if refused, ok := errors.AsType[*desk.RefusedError](bad.Err); ok {
+			p.Detail, cause = refusal.Sentence(desk.Code(refused), ""), errors.New(refused.Detail)
+		}
+		p.Fields = []api.Field{redactAnswer(cause)}
 		if panicErr, ok := errors.AsType[*recovery.PanicError](bad.Err); ok {
 			p.Cause = panicErr // logged for the author of the kind
 		}
@@ -110,6 +133,9 @@ func Of(err error) *Problem {
 		if refusedErr.By != "" {
 			p.Decided = &api.PriorDecision{By: refusedErr.By, At: refusedErr.At, Verdict: string(refusedErr.Verdict)}
 		}
+		return p
+	}
+	if p := ofDesk(err); p != nil {
 		return p
 	}
 	for _, cause := range errorCodes {
@@ -152,5 +178,6 @@ func OrNil(err error) error {
 
 // ForResult returns the problem of a rejected decision.
 func ForResult(result store.DecisionResult) *Problem {
-	return New(resultCodes[result], "%s", resultReasons[result])
+	known := results[result]
+	return New(known.code, "%s", known.detail)
 }

@@ -81,6 +81,7 @@ var Codes = []Code{
 	{"invalid_conditions", 422, "Invalid conditions", "The conditions of the approval are invalid or do not hold now; the detail says why. The request is still open, and the attempt is in the audit log."},
 	{"not_eligible", 403, "Not an eligible approver", "You are not an eligible approver for this request; the detail says why."},
 	{"identity_mismatch", 403, "Identity mismatch", "The answer names another person or group than you, or changes the record of decisions. Leave such fields out: the server writes who decided and when. Nothing was changed, and the attempt is in the audit log."},
+	{"delegate_not_eligible", 422, "Delegate not eligible", "The person named in to is not an eligible approver of the request; the detail says why. Nothing was changed."},
 	{"action_not_allowed", 409, "Action not allowed", "The request does not allow this action now; the detail says why."},
 	{"stronger_auth_required", 403, "Stronger authentication required", "The rules of the request require a stronger authentication for this; minAuth is the minimum. Sign in with it, and send the same call again."},
 	{"earlier_stage", 409, "Earlier stage open", "An earlier stage of the approval chain has to agree first; the detail names it. Try again then."},

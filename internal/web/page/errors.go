@@ -74,8 +74,9 @@ func (s *Shell) writeError(v *Visit, err error) {
 	if !known {
 		key = "request"
 	}
+	local := v.LocalProblem(p)
 	data := errorData{
-		Title: v.T("error." + key + ".title"), Text: v.T("error." + key + ".text"), Next: v.T("error." + key + ".next"), Detail: p.Detail, Fields: p.Fields,
+		Title: v.T("error." + key + ".title"), Text: v.T("error." + key + ".text"), Next: v.T("error." + key + ".next"), Detail: local.Detail, Fields: local.Fields,
 		SignIn: p.Status == http.StatusUnauthorized, Retry: p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests,
 	}
 	switch p.Status {

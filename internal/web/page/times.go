@@ -4,8 +4,12 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/fermata-go/fermata/api"
 )
 
 // zoneCookie has the IANA name of the browser's time zone; app.js sets it.
@@ -47,6 +51,34 @@ func (v *Visit) Clock(at time.Time) string {
 		return v.T("time.day", at.Day(), month, at.Format("15:04"))
 	}
 	return v.T("time.date", at.Day(), month, at.Year(), at.Format("15:04"))
+}
+
+// utcTime is how the server writes a time in a sentence.
+var utcTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC\b`)
+
+// LocalTimes returns a sentence of the server with its times in the viewer's time zone.
+func (v *Visit) LocalTimes(text string) string {
+	return utcTime.ReplaceAllStringFunc(text, func(written string) string {
+		layout := "2006-01-02 15:04:05 UTC"
+		if len(written) < len(layout) {
+			layout = "2006-01-02 15:04 UTC"
+		}
+		at, err := time.Parse(layout, written)
+		if err != nil { // no such day
+			return written
+		}
+		return v.Clock(at)
+	})
+}
+
+// LocalProblem returns a problem with the times of its texts in the viewer's time zone.
+func (v *Visit) LocalProblem(p *api.Problem) *api.Problem {
+	local := *p
+	local.Detail, local.Fields = v.LocalTimes(p.Detail), slices.Clone(p.Fields)
+	for i := range local.Fields {
+		local.Fields[i].Message = v.LocalTimes(local.Fields[i].Message)
+	}
+	return &local
 }
 
 // Ago returns how long ago a time was, in words, as an element that scripts keep current.

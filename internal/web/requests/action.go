@@ -295,7 +295,7 @@ func (f *actionForm) refused(v *page.Visit, err error) (page.Response, error) {
 	if p.Status == http.StatusUnauthorized || p == page.ErrInternal {
 		return nil, err
 	}
-	f.Problem = p
+	f.Problem = v.LocalProblem(p)
 	if p.Code == "stronger_auth_required" {
 		f.StepUp = f.stepUpURL()
 	}

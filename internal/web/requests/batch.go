@@ -316,7 +316,7 @@ func (s *Pages) decideItem(v *page.Visit, d *batchData, item, key string, answer
 		if p == page.ErrInternal || p.Status == http.StatusUnauthorized {
 			return result, err
 		}
-		result.Problem = p.Title + ": " + p.Detail
+		result.Problem = v.LocalTimes(p.Detail)
 	}
 	return result, nil
 }

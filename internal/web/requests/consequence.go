@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/refusal"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/web/page"
 )
@@ -77,13 +78,15 @@ func missingText(missing []api.MissingVotes) string {
 
 // refusalText says why a decision would be refused.
 func (m *Model) refusalText(v *page.Visit, code string) string {
+	key := "refused." + code
+	text := refusal.Sentence(code, "") // of a newer server
+	if _, known := v.Shell.Texts[key]; known {
+		text = v.T(key)
+	}
 	if code == codeWeakAuth {
-		return v.T("refused.weak_auth", m.Activity.MinAuth)
+		text += " " + v.T("refused.stepup", m.Activity.MinAuth)
 	}
-	if _, known := v.Shell.Texts["refused."+code]; known {
-		return v.T("refused." + code)
-	}
-	return v.T("refused.other", code)
+	return text
 }
 
 // codeWeakAuth is the code of a decision whose voter has to sign in with a stronger method.

@@ -33,7 +33,7 @@ func (t Translation) Count(key string, n int, args ...any) string {
 
 // English has all texts of the pages. Keys begin with the name of the page. Pages with many texts
 // have a table of their own.
-var English = merged(coreTexts, inboxTexts, requestTexts, tourTexts, auditTexts, notificationTexts, accountTexts, channelTexts, chatTexts, pushTexts)
+var English = merged(coreTexts, inboxTexts, requestTexts, refusalTexts, tourTexts, auditTexts, notificationTexts, accountTexts, channelTexts, chatTexts, pushTexts)
 
 func merged(tables ...Translation) Translation {
 	all := make(Translation)

@@ -122,7 +122,7 @@ var layers = []layer{
 	{"internal/server/problems", may(".", "api", "internal/store", "provider", "internal/executor", "internal/desk", support), "error responses, for all parts of the server"},
 	{"internal/server/stream", may(support), "server-sent events, whatever they are about"},
 	{"internal/server/presence", may(support), "viewers of requests, for a short time"},
-	{"internal/server/authn", may("internal/server/problems", "api", "internal/store", "internal/executor", "internal/desk", "internal/audit", support), "identifies callers; knows nothing of runs and requests"},
+	{"internal/server/authn", may("internal/server/admission", "internal/server/problems", "api", "internal/store", "internal/executor", "internal/desk", "internal/audit", support), "identifies callers; knows nothing of runs and requests"},
 	{"internal/server/endpoint", may("internal/server/authn", "internal/server/problems", "api", "internal/executor", "internal/desk", support), "what handlers share: descriptions of operations, the principal, pages"},
 	{"internal/server/visibility", may(".", "internal/server/authn", "internal/server/problems", "api", "internal/store", "internal/executor", "internal/desk", support), "what a caller may see, for all operations that show requests"},
 	{"internal/server/outcomes", may(".", "internal/server/endpoint", "internal/server/problems", "internal/server/visibility", "api", "internal/executor", support), "outcomes of runs as responses, for all operations that have one"},

@@ -28,6 +28,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -98,8 +99,9 @@ type Server struct {
 	sessions   *authn.Sessions // nil: no sessions
 	routes     []string
 	// heavyReads limits full-history reads: reconciliation, reports and policy replay.
-	heavyReads admission.HeavyReadLimiter
+	heavyReads admission.TurnLimiter
 	idleConns  admission.IdleConnLimiter
+	unverified atomic.Int64 // bytes of channels' requests that are being read
 	streams    stream.Opener
 	// Rate limits for log lines that anonymous clients can cause: authentication errors and evicted
 	// connections.

@@ -251,12 +251,13 @@ func (p *Sessions) acceptInvitation(w http.ResponseWriter, r *http.Request) {
 		p.writePage(w, p.pageInvitation(r, i.Name, token, fmt.Sprintf("The password needs %d to %d characters.", minPassword, maxPassword)))
 		return
 	}
-	if !p.guesses.acquire(r.Context()) {
-		p.rejectSignIn(w, r, r.Context().Err())
+	done, err := p.guesses.acquire(r.Context(), sourceOf(r))
+	if err != nil {
+		p.rejectSignIn(w, r, err)
 		return
 	}
 	hash := hashPassword(password)
-	p.guesses.release()
+	done()
 	who := i.principal()
 	if err := p.addMember(r.Context(), i, who, hash); err != nil {
 		p.rejectSignIn(w, r, err)
@@ -307,13 +308,12 @@ func (p *Sessions) passwordSignIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name, password, back := r.PostFormValue("name"), r.PostFormValue("password"), localPath(r.PostFormValue("return"))
-	if !p.guesses.allow(name, p.now()) {
-		limited := problems.New("rate_limited", "there were too many attempts to sign in as this person; wait a minute")
-		limited.RetryAfter = guessInterval
+	source := sourceOf(r)
+	if limited := p.guesses.allow(source, name, p.now()); limited != nil {
 		p.rejectSignIn(w, r, limited)
 		return
 	}
-	who, err := p.checkPassword(r.Context(), name, password)
+	who, err := p.checkPassword(r.Context(), source, name, password)
 	if errors.Is(err, ErrUnauthenticated) {
 		p.hooks.Rejected("unauthenticated")
 		wrong := p.pageSignIn(r, name, back, "The name or the password is wrong.")
@@ -325,10 +325,11 @@ func (p *Sessions) passwordSignIn(w http.ResponseWriter, r *http.Request) {
 		p.rejectSignIn(w, r, err)
 		return
 	}
+	p.guesses.succeeded(source)
 	p.startSession(w, r, who, rand.Text(), back)
 }
 
-func (p *Sessions) checkPassword(ctx context.Context, name, password string) (Principal, error) {
+func (p *Sessions) checkPassword(ctx context.Context, source, name, password string) (Principal, error) {
 	var hash []byte
 	found, _, err := p.findMember(ctx, name)
 	if err != nil {
@@ -340,10 +341,11 @@ func (p *Sessions) checkPassword(ctx context.Context, name, password string) (Pr
 	if len(password) > maxPassword {
 		password = "" // no member has an empty one
 	}
-	if !p.guesses.acquire(ctx) {
-		return Principal{}, ctx.Err()
+	done, err := p.guesses.acquire(ctx, source)
+	if err != nil {
+		return Principal{}, err
 	}
-	defer p.guesses.release()
+	defer done()
 	if !isPassword(hash, password) {
 		return Principal{}, ErrUnauthenticated
 	}

@@ -26,9 +26,9 @@ func (p *Sessions) registerPasskeys(handle func(pattern string, handler func(htt
 		w.Header().Set("Cache-Control", "no-cache")
 		_, _ = w.Write(passkeyScript) // a disconnected client does not read it
 	})
-	handle("POST /signin/passkey/options", p.passkeyOptions)
-	handle("POST /signin/passkey", p.passkeySignIn)
-	handle("POST /signin/invitation/options", p.invitationOptions)
+	handle("POST /signin/passkey/options", p.form(p.passkeyOptions))
+	handle("POST /signin/passkey", p.form(p.passkeySignIn))
+	handle("POST /signin/invitation/options", p.form(p.invitationOptions))
 }
 
 // passkeyOptions starts a sign-in with a passkey.

@@ -55,7 +55,7 @@ type SignIn struct {
 type Sessions struct {
 	SignIn
 	idp         *idp // nil: none
-	tls         bool // the server's public URL is https
+	tls         bool // the server's public URL is https, also if a proxy has the certificate
 	origins     *http.CrossOriginProtection
 	devLinks    devLinks
 	lastCleanup Interval
@@ -98,7 +98,7 @@ func New(config SignIn, hooks Hooks) (*Sessions, error) {
 }
 
 // trustPublicURL accepts forms of pages at the public URL: a proxy in front of the server may
-// change the Host header.
+// change the Host header. With https, cookies are for TLS only.
 func (p *Sessions) trustPublicURL() error {
 	if p.PublicURL == "" {
 		return nil
@@ -107,6 +107,7 @@ func (p *Sessions) trustPublicURL() error {
 	if err != nil || u.Host == "" {
 		return errors.New("authn: SignIn.PublicURL is not the address of a server")
 	}
+	p.tls = u.Scheme == "https"
 	return p.origins.AddTrustedOrigin(u.Scheme + "://" + u.Host)
 }
 
@@ -136,10 +137,30 @@ func (p *Sessions) Register(handle func(pattern string, handler func(http.Respon
 	handle("GET /s/{code}", p.devSignIn)
 	handle("POST /signout", p.signOut)
 	if p.idp == nil {
-		handle("POST /signin/password", p.passwordSignIn)
+		handle("POST /signin/password", p.form(p.passwordSignIn))
 		handle("GET /signin/invitation", p.showInvitation)
-		handle("POST /signin/invitation", p.acceptInvitation)
+		handle("POST /signin/invitation", p.form(p.acceptInvitation))
 		p.registerPasskeys(handle)
+	}
+}
+
+// maxForm is the maximum size of a form in bytes. The longest one has the state and the response of
+// an authenticator.
+const maxForm = 16 << 10
+
+// form reads the form of a request, which anybody can send, before it calls next.
+func (p *Sessions) form(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if err := r.ParseForm(); err != nil {
+			why := problems.New("bad_request", "the form cannot be read")
+			if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+				why = problems.New("too_large", "the form is limited to %d bytes", maxForm)
+			}
+			p.rejectSignIn(w, r, why)
+			return
+		}
+		next(w, r)
 	}
 }
 

@@ -69,7 +69,7 @@ func (p *Sessions) DevLink(listener net.Addr, who Principal, path string) (strin
 	case !ok || !tcp.IP.IsLoopback():
 		return "", ErrNotLoopback
 	case p.tls:
-		return "", errors.New("authn: OIDC.RedirectURL is not a loopback URL; development sign-in is not available")
+		return "", errors.New("authn: browsers use this server with TLS; development sign-in is not available")
 	case who.Account == "" || who.ID == "" || len(who.Roles) == 0:
 		return "", errors.New("authn: a development link needs a principal with an account and roles")
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // Each account has one read at a time. The number of accounts is limited, and the next one waits.
-func TestHeavyReadLimiter_OneReadPerAccount(t *testing.T) {
+func TestTurnLimiter_OneReadPerAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns HeavyReadLimiter
+		var turns TurnLimiter
 		var done []func()
 		for n := range MaxHeavyReads() {
 			release, _ := turns.Acquire(t.Context(), fmt.Sprint("account-", n))
@@ -36,9 +36,9 @@ func TestHeavyReadLimiter_OneReadPerAccount(t *testing.T) {
 
 // Waiters are served in order, and their number per account is limited; a cancelled one leaves no
 // entry.
-func TestHeavyReadLimiter_IsFirstInFirstOut(t *testing.T) {
+func TestTurnLimiter_IsFirstInFirstOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns HeavyReadLimiter
+		var turns TurnLimiter
 		first, _ := turns.Acquire(t.Context(), "acme")
 		served := make(chan string, 10)
 		wait := func(name string, ctx context.Context) {
@@ -72,7 +72,7 @@ func TestHeavyReadLimiter_IsFirstInFirstOut(t *testing.T) {
 		}
 		last, _ := turns.Acquire(t.Context(), "acme")
 		wait("f", t.Context())
-		time.Sleep(heavyReadWait)
+		time.Sleep(turnWait)
 		if got := <-served; got != "f is rejected" {
 			t.Errorf("%s", got)
 		}

@@ -59,7 +59,8 @@ type Config struct {
 	// Channels deliver notices to people. Their kinds differ. Without channels people find requests
 	// in the inbox only.
 	Channels []channel.Channel
-	// PublicURL is the address of the server in browsers, for links in messages; "" for none.
+	// PublicURL is the address of the server in browsers, for links in messages; "" for none. With
+	// https, cookies are for TLS only.
 	PublicURL string
 	// Dialog has agents talk to end users, in conversations; nil for none.
 	Dialog *DialogConfig

@@ -110,12 +110,16 @@ func open(e *executor.Executor, config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	site, err := web.New(web.Config{API: s.api, Log: s.log, Chat: s.parts.Dialog != nil})
+	address := config.Executor.PublicURL
+	if config.OIDC != nil {
+		address = cmp.Or(address, config.OIDC.RedirectURL)
+	}
+	site, err := web.New(web.Config{API: s.api, PublicURL: address, Log: s.log, Chat: s.parts.Dialog != nil})
 	if err != nil {
 		return nil, err
 	}
 	s.desk = s.api.Desk(config.Executor.PublicURL)
-	s.handler = server.ChannelHandler(site, s.parts.Channels, s.desk)
+	s.handler = s.api.ChannelHandler(site, s.parts.Channels, s.desk)
 	return s, nil
 }
 

@@ -157,7 +157,7 @@ func (c replicaConfig) serve() error {
 		os.Exit(1)
 	}()
 	fmt.Println(listener.Addr())
-	return http.Serve(listener, server.ChannelHandler(web, []channel.Channel{workspace}, d))
+	return http.Serve(listener, web.ChannelHandler(web, []channel.Channel{workspace}, d))
 }
 
 // killedOffice is a server that is killed and started again, and the world around it.

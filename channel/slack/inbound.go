@@ -45,8 +45,12 @@ func (c *Channel) verified(next func(ctx context.Context, form url.Values) (any,
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-		if err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			http.Error(w, "request too large", http.StatusRequestEntityTooLarge)
+			return
+		}
+		if err != nil {
+			http.Error(w, "request not read", http.StatusServiceUnavailable)
 			return
 		}
 		verifier, err := slack.NewSecretsVerifier(r.Header, c.config.SigningSecret)

@@ -41,7 +41,7 @@ type Config struct {
 // Listen is the HTTP listener.
 type Listen struct {
 	Addr      string `key:"addr" help:"HOST:PORT. 127.0.0.1 is reachable from this machine only; :8080 listens on all interfaces; port 0 uses a free port."`
-	PublicURL string `key:"publicURL" help:"The address of this server in browsers, for links in messages: https://fermata.example.com. Without it messages have no links."`
+	PublicURL string `key:"publicURL" help:"The address of this server in browsers, for links in messages: https://fermata.example.com. Without it messages have no links. With https, cookies are sent with TLS only."`
 	TLS       TLS    `key:"tls" help:"With both files the server uses HTTPS; they are reloaded when they change. Without them, use a TLS proxy in front of the server."`
 
 	ReadHeaderTimeout time.Duration `key:"readHeaderTimeout" min:"1ms" help:"Timeout for reading request headers."`

@@ -177,7 +177,7 @@ func (r *Server) wire(p *Program, file *seal.KeyFile, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if r.site, err = web.New(web.Config{API: r.API, Log: log, Tour: p.Tour, Chat: r.dialog != nil}); err != nil {
+	if r.site, err = web.New(web.Config{API: r.API, PublicURL: cmp.Or(c.Listen.PublicURL, c.Auth.OIDC.RedirectURL), Log: log, Tour: p.Tour, Chat: r.dialog != nil}); err != nil {
 		return err
 	}
 	return r.listen(log)
@@ -239,7 +239,7 @@ func oidcConfig(c config.OIDC) *authn.OIDC {
 // listen opens the listeners.
 func (r *Server) listen(log *slog.Logger) error {
 	c := r.settings
-	main, err := listen("listen.addr", c.Listen.Addr, server.ChannelHandler(r.site, r.channels, r.API.Desk(c.Listen.PublicURL)), c.Listen, log)
+	main, err := listen("listen.addr", c.Listen.Addr, r.API.ChannelHandler(r.site, r.channels, r.API.Desk(c.Listen.PublicURL)), c.Listen, log)
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"io"
+	"maps"
 	"net"
 	"net/http"
+	"sync/atomic"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/server/admission"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
@@ -57,3 +61,63 @@ func (s *Server) heavyRead(ctx context.Context) (done func(), err error) {
 	}
 	return done, nil
 }
+
+// Admit applies the limits of the server to a handler in front of it, such as the pages: the number
+// of requests in flight and at work, and the time to send a body and to read a response. Calls of
+// the API in process with the context of the request use its permits. rejected answers a request
+// that gets none.
+func (s *Server) Admit(next http.Handler, rejected func(http.ResponseWriter, *http.Request, *api.Problem)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !admission.TrackedConnFrom(r.Context()).Alive() {
+			return
+		}
+		seen := newStatusWriter(w, s.config.Limits.WriteTimeout)
+		at, p := s.acquire(r, s.limits.Credentials.Account(s.credentialOf(r)))
+		if p != nil {
+			s.metrics.CountRejected(p.Code)
+			s.metrics.CountLimited(p.Limit)
+			maps.Copy(seen.Header(), p.GetHeaders())
+			rejected(seen, r, &p.Problem)
+			return
+		}
+		defer at.release()
+		r = r.WithContext(context.WithValue(r.Context(), admittedKey{}, at))
+		r.Body = s.timeBody(seen, r.Body)
+		next.ServeHTTP(seen, r)
+	})
+}
+
+// admittedKey is the context key of the permits of a request that [Server.Admit] has admitted.
+type admittedKey struct{}
+
+// maxUnverified is the total size in bytes of the bodies of requests to channels that are read at
+// the same time: most of them are verified only after they were read.
+const maxUnverified = 4 << 20
+
+// limitUnverified limits the bodies of a channel's requests.
+func (s *Server) limitUnverified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := &unverifiedBody{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Limits.Body), total: &s.unverified}
+		defer body.release()
+		r.Body = body
+		next.ServeHTTP(w, r)
+	})
+}
+
+// unverifiedBody counts what is read of a body until its request ends.
+type unverifiedBody struct {
+	io.ReadCloser
+	total *atomic.Int64
+	read  int64
+}
+
+func (b *unverifiedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	if b.total.Add(int64(n)) > maxUnverified {
+		return 0, problems.Overloaded("too many requests to channels are being read; nothing was done")
+	}
+	return n, err
+}
+
+func (b *unverifiedBody) release() { b.total.Add(-b.read) }

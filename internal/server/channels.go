@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/desk"
@@ -71,13 +72,14 @@ func (s *Server) runChannel(ctx context.Context, kind string, r channel.Runner, 
 
 func codeOf(err error) string { return desk.NoticeFailureCode(err) }
 
-// ChannelHandler serves the HTTP requests of channels, under /channels/ and their kind. Other
-// requests go to next.
-func ChannelHandler(next http.Handler, channels []channel.Channel, desk channel.Desk) http.Handler {
+// ChannelHandler serves the HTTP requests of channels, under /channels/ and their kind, within the
+// limits of the server. Other requests go to next.
+func (s *Server) ChannelHandler(next http.Handler, channels []channel.Channel, desk channel.Desk) http.Handler {
 	handlers := make(map[string]http.Handler)
+	rejected := func(w http.ResponseWriter, _ *http.Request, p *api.Problem) { http.Error(w, p.Title, p.Status) }
 	for _, c := range channels {
 		if h, ok := c.(channel.Handler); ok {
-			handlers["/channels/"+c.Kind()] = h.Handler(desk)
+			handlers["/channels/"+c.Kind()] = s.Admit(s.limitUnverified(h.Handler(desk)), rejected)
 		}
 	}
 	if len(handlers) == 0 {

@@ -27,7 +27,7 @@ import (
 // authentication.
 func (s *Server) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen := &statusWriter{ResponseWriter: w, control: http.NewResponseController(w), writeTimeout: s.config.Limits.WriteTimeout}
+		seen := newStatusWriter(w, s.config.Limits.WriteTimeout)
 		begin := time.Now()
 		defer func() {
 			if panicValue := recover(); panicValue != nil {
@@ -80,14 +80,18 @@ func (s *Server) admit(r **http.Request) (leave func(), p *problems.Problem) {
 		return nil, p
 	}
 	shown := s.credentialOf(*r)
-	at, p := s.acquire(*r, s.limits.Credentials.Account(shown))
-	if p != nil {
-		return nil, p
+	release := func() {} // a handler in front of the API has the permits
+	at, admitted := (*r).Context().Value(admittedKey{}).(permits)
+	if !admitted {
+		if at, p = s.acquire(*r, s.limits.Credentials.Account(shown)); p != nil {
+			return nil, p
+		}
+		release = at.release
 	}
 	in := false
 	defer func() {
 		if !in { // rejected, or the authenticator panicked
-			at.release()
+			release()
 		}
 	}()
 	principal, p := s.authenticate(*r)
@@ -112,7 +116,7 @@ func (s *Server) admit(r **http.Request) (leave func(), p *problems.Problem) {
 		return nil, p
 	}
 	in = true
-	return at.release, nil
+	return release, nil
 }
 
 // permits holds what a request has acquired: a slot, and a scheduler permit if it does work.
@@ -321,11 +325,15 @@ func isPartOf(r *http.Request, objects, part string) bool {
 	return of && ok && !strings.Contains(id, "/")
 }
 
-// limitBody limits the size of the request body and the time to read it. When all of it is read,
-// net/http lifts the deadline, so a client that waits for an outcome or follows a run may be
-// silent.
+// limitBody limits the size of the request body and the time to read it.
 func (s *Server) limitBody(w *statusWriter, r *http.Request) io.ReadCloser {
-	return &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Limits.Body), control: w.control, limit: s.config.Limits.BodyTimeout}
+	return s.timeBody(w, http.MaxBytesReader(w, r.Body, s.config.Limits.Body))
+}
+
+// timeBody limits the time to read a body. When all of it is read, net/http lifts the deadline, so
+// a client that waits for an outcome or follows a run may be silent.
+func (s *Server) timeBody(w *statusWriter, body io.ReadCloser) io.ReadCloser {
+	return &timedBody{ReadCloser: body, control: w.control, limit: s.config.Limits.BodyTimeout}
 }
 
 // timedBody limits the time to read the whole body, from the first read on.
@@ -362,6 +370,10 @@ type statusWriter struct {
 }
 
 var _ stream.Deferrer = (*statusWriter)(nil)
+
+func newStatusWriter(w http.ResponseWriter, writeTimeout time.Duration) *statusWriter {
+	return &statusWriter{ResponseWriter: w, control: http.NewResponseController(w), writeTimeout: writeTimeout}
+}
 
 // Defer calls write after the operation has returned.
 func (w *statusWriter) Defer(write func()) { w.stream = write }

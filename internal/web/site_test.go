@@ -12,9 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/sample"
+	"github.com/fermata-go/fermata/internal/server"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/web"
+	"github.com/fermata-go/fermata/internal/web/page"
 	"github.com/fermata-go/fermata/internal/web/webtest"
 )
 
@@ -84,6 +87,77 @@ func TestPages_FormWithoutSessionLeadsToItsPage(t *testing.T) {
 		want(t, b.Post(form, "text", "typed"), http.StatusUnauthorized, `/signin?return=`+url.QueryEscape(page)+`"`, "typed")
 	}
 	want(t, b.Post("/batch", "like", "int_1"), http.StatusUnauthorized, `/signin?return=%2Fbatch%3Flike%3Dint_1"`)
+}
+
+// countedBody counts the bytes that a page has read.
+type countedBody struct {
+	io.Reader
+	read int
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.read += n
+	return n, err
+}
+
+// The form of a visitor without a session is read only if it is small, so that it can be sent again
+// after signing in.
+func TestPages_LargeFormWithoutSessionIsNotRead(t *testing.T) {
+	var site http.Handler
+	open(t, func(c *webtest.Config) {
+		c.Site = func(api http.Handler) (_ http.Handler, err error) {
+			site, err = web.New(web.Config{API: api})
+			return site, err
+		}
+	})
+	for _, size := range []int{100, 1 << 20, -1} {
+		for _, path := range []string{"/inbox/views", "/requests/int_1/approve", "/chat/messages", "/me/notifications"} {
+			body := &countedBody{Reader: strings.NewReader("text=typed" + strings.Repeat("x", max(size, 1<<10)))}
+			r := httptest.NewRequest(http.MethodPost, path, body)
+			r.ContentLength = int64(size)
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			w := httptest.NewRecorder()
+			site.ServeHTTP(w, r)
+			if w.Code < 400 || size != 100 && body.read > 0 {
+				t.Errorf("%s with %d bytes: %d bytes read, status %d", path, size, body.read, w.Code)
+			}
+		}
+	}
+}
+
+// Pages have the limits of the server.
+func TestPages_HaveTheLimitsOfTheServer(t *testing.T) {
+	called := 0
+	site, err := web.New(web.Config{API: &limited{Handler: failing{http.StatusNotFound}, called: &called}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/inbox", "/me"} {
+		w := httptest.NewRecorder()
+		if site.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil)); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "<html") {
+			t.Errorf("%s: %d, %s", path, w.Code, w.Body)
+		}
+	}
+	if called != 2 {
+		t.Errorf("the limits were applied %d times", called)
+	}
+}
+
+// limited is a server that is overloaded.
+type limited struct {
+	http.Handler
+	called *int
+}
+
+var _ page.Limiter = (*limited)(nil)
+var _ page.Limiter = (*server.Server)(nil)
+
+func (l *limited) Admit(_ http.Handler, rejected func(http.ResponseWriter, *http.Request, *api.Problem)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*l.called++
+		rejected(w, r, &api.Problem{Status: http.StatusServiceUnavailable, Code: "unavailable"})
+	})
 }
 
 func TestPages_HomeLeadsToInbox(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/internal/web/auditlog"
@@ -33,6 +34,9 @@ type Config struct {
 	// API is the handler of the JSON API and of sign-in. Pages call it in process, and it serves
 	// all paths that are not pages.
 	API http.Handler
+	// PublicURL is the address of the server in browsers. With https, cookies are for TLS only.
+	// Defaults to the address of each request.
+	PublicURL string
 	// Views are the views of request kinds, in addition to the built-in ones. A view for a
 	// built-in kind replaces it.
 	Views []View
@@ -76,7 +80,7 @@ func newSite(config Config, texts texts.Translation) (*Site, error) {
 		maps.Copy(funcs, area)
 	}
 	pages, err := page.New(page.Config{
-		API: config.API, Log: cmp.Or(config.Log, slog.Default()), Now: config.Now, Chat: config.Chat, Tour: config.Tour,
+		API: config.API, TLS: strings.HasPrefix(config.PublicURL, "https:"), Log: cmp.Or(config.Log, slog.Default()), Now: config.Now, Chat: config.Chat, Tour: config.Tour,
 		Texts: texts, Static: staticFiles, Templates: templateFiles, Funcs: funcs,
 	})
 	if err != nil {

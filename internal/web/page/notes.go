@@ -15,19 +15,16 @@ const (
 
 // leaveNote stores a message for the next page.
 func (v *Visit) leaveNote(key string) {
-	http.SetCookie(v.W, &http.Cookie{
-		Name: noteCookie, Value: strings.TrimPrefix(key, notePrefix), Path: "/", MaxAge: noteMaxAge,
-		HttpOnly: true, Secure: v.TLS != nil, SameSite: http.SameSiteLaxMode,
-	})
+	http.SetCookie(v.W, v.cookie(noteCookie, strings.TrimPrefix(key, notePrefix), noteMaxAge))
 }
 
 // takeNotes returns the stored message and deletes it.
 func (v *Visit) takeNotes() []string {
-	c, err := v.Cookie(noteCookie)
+	c, err := v.Cookie(v.cookieName(noteCookie))
 	if err != nil {
 		return nil
 	}
-	http.SetCookie(v.W, &http.Cookie{Name: noteCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: v.TLS != nil, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(v.W, v.cookie(noteCookie, "", -1))
 	text, ok := v.Shell.Texts[notePrefix+c.Value]
 	if !ok {
 		return nil

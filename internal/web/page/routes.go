@@ -15,7 +15,7 @@ type Routes map[string]Handler
 func (s *Shell) Handler(areas ...Routes) http.Handler {
 	for _, routes := range areas {
 		for pattern, handle := range routes {
-			s.mux.Handle(pattern, crossOrigin.Handler(s.serve(handle)))
+			s.mux.Handle(pattern, crossOrigin.Handler(s.limited(s.serve(handle))))
 			if path, ok := strings.CutPrefix(pattern, "GET "); ok {
 				s.paths[path] = true
 			}
@@ -31,6 +31,18 @@ func (s *Shell) Handler(areas ...Routes) http.Handler {
 // crossOrigin rejects forms that were sent by pages of other sites.
 var crossOrigin = http.NewCrossOriginProtection()
 
+// limited applies the limits of the API to a page.
+func (s *Shell) limited(next http.Handler) http.Handler {
+	limiter, ok := s.Config.API.(Limiter)
+	if !ok {
+		return next
+	}
+	return limiter.Admit(next, func(w http.ResponseWriter, r *http.Request, p *api.Problem) {
+		r.Body = http.NoBody // reading it would cost more than the rejection
+		s.writeError(s.newVisit(w, r), p)
+	})
+}
+
 // serve calls a handler for a signed-in person and writes its response.
 func (s *Shell) serve(handle Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -45,13 +57,18 @@ func (s *Shell) serve(handle Handler) http.Handler {
 	})
 }
 
+// respond reads the form of a person with a session only. The form of a person whose session has
+// ended is kept if it is small.
 func (s *Shell) respond(v *Visit, handle Handler) (Response, error) {
-	if err := v.ParseForm(); err != nil {
-		return nil, &api.Problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: v.T("error.form")}
-	}
 	var err error
 	if v.Me, err = v.API.Me(v.Context()); err != nil {
+		if v.ContentLength >= 0 && v.ContentLength <= maxKept {
+			_ = v.ParseForm() // the page shows what was read
+		}
 		return nil, err
+	}
+	if err := v.ParseForm(); err != nil {
+		return nil, &api.Problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: v.T("error.form")}
 	}
 	return handle(v)
 }

@@ -13,13 +13,16 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/web/texts"
 )
 
-// Config configures a shell. All fields are required, except for the two features.
+// Config configures a shell. All fields are required, except for those that are true or false.
 type Config struct {
 	// API is the handler of the JSON API and of sign-in. It serves all paths that are not pages.
 	API http.Handler
+	// TLS reports that browsers use TLS, to this server or to a proxy in front of it.
+	TLS bool
 	Log *slog.Logger
 	Now func() time.Time
 	// Chat reports that the server has an assistant, Tour that new users see what to try.
@@ -30,6 +33,11 @@ type Config struct {
 	Static, Templates fs.FS
 	// Funcs are the template functions of the areas, in addition to the shared ones.
 	Funcs template.FuncMap
+}
+
+// Limiter is an API that applies its limits to pages too. Without them rejected answers a request.
+type Limiter interface {
+	Admit(next http.Handler, rejected func(http.ResponseWriter, *http.Request, *api.Problem)) http.Handler
 }
 
 // Shell renders pages: the layout with its navigation, texts, static files and errors. All areas

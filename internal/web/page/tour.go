@@ -1,8 +1,6 @@
 package page
 
-import (
-	"net/http"
-)
+import "net/http"
 
 // tourCookie remembers that a person closed the tour.
 const (
@@ -15,14 +13,12 @@ func (d layout) Tour() bool {
 	if !d.Shell.Config.Tour {
 		return false
 	}
-	_, err := d.Cookie(tourCookie)
+	_, err := d.Cookie(d.cookieName(tourCookie))
 	return err != nil
 }
 
 // CloseTour hides the tour in this browser.
 func CloseTour(v *Visit) (Response, error) {
-	http.SetCookie(v.W, &http.Cookie{
-		Name: tourCookie, Value: "closed", Path: "/", MaxAge: tourMaxAge, HttpOnly: true, Secure: v.TLS != nil, SameSite: http.SameSiteLaxMode,
-	})
+	http.SetCookie(v.W, v.cookie(tourCookie, "closed", tourMaxAge))
 	return Redirect{To: "/inbox"}, nil
 }

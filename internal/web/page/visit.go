@@ -29,8 +29,28 @@ type Visit struct {
 	Zone *time.Location
 }
 
-// maxForm is the maximum size of a form in bytes.
-const maxForm = 4 << 20
+const (
+	// maxForm is the maximum size of a form in bytes.
+	maxForm = 4 << 20
+	// maxKept is the maximum size in bytes of a form without a session that can be sent again.
+	maxKept = 16 << 10
+)
+
+// cookie returns a cookie with a value that is not confidential. Browsers send it to this host
+// only.
+func (v *Visit) cookie(name, value string, maxAge int) *http.Cookie {
+	return &http.Cookie{Name: v.cookieName(name), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: v.secure(), SameSite: http.SameSiteLaxMode}
+}
+
+func (v *Visit) secure() bool { return v.Shell.Config.TLS || v.TLS != nil }
+
+// cookieName returns the name of a cookie in the browser, which ties it to this host with TLS.
+func (v *Visit) cookieName(name string) string {
+	if v.secure() {
+		return "__Host-" + name
+	}
+	return name
+}
 
 func (s *Shell) newVisit(w http.ResponseWriter, r *http.Request) *Visit {
 	v := &Visit{Request: r, Shell: s, W: w, API: apiClient(s.Config.API, w, r), Now: s.Config.Now(), Zone: zoneOf(r)}

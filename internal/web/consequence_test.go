@@ -97,3 +97,17 @@ func askRefund(t *testing.T, s *webtest.Server) string {
 	t.Helper()
 	return ask(t, s, "inproc:refund", "r1", refundInput)
 }
+
+// The form of a request that is over promises nothing.
+func TestConsequence_NoneAfterTheDecision(t *testing.T) {
+	s := openDesk(t)
+	id := askRefund(t, s)
+	bob, ann := s.SignIn("bob"), s.SignIn("ann")
+	late := hidden(ann.Get("/requests/" + id + "/approve"))
+	bob.Post("/requests/"+id+"/approve", hidden(bob.Get("/requests/"+id+"/approve"))...)
+	for name, page := range map[string]webtest.Response{"opened later": ann.Get("/requests/" + id + "/approve"), "sent too late": ann.Post("/requests/"+id+"/approve", late...)} {
+		if strings.Contains(page.Body, "then-line") || strings.Contains(page.Body, "runs now") {
+			t.Errorf("the form that is %s says what it causes: %s", name, page.Body)
+		}
+	}
+}

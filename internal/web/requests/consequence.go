@@ -47,8 +47,11 @@ func (m *Model) consequence(verb string) (api.Consequence, bool) {
 	return m.Activity.Consequences[i], true
 }
 
-// thenText says what an action causes.
+// thenText says what an action causes; "" for a decision of a request that is over.
 func (m *Model) thenText(v *page.Visit, act string) string {
+	if m.verbOf(act) != "" && !m.Open() {
+		return ""
+	}
 	c, known := m.consequence(m.verbOf(act))
 	if !known || c.Result == resultDecides && act != "approve" {
 		return v.T("action.then." + act)

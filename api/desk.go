@@ -129,11 +129,22 @@ type Rendering struct {
 	Hash     string `json:"hash" maxLength:"128" doc:"sha256: and the SHA-256, in hex, of exactly the text on the screen: UTF-8, with a newline between lines, without styles and control sequences."`
 	Channel  string `json:"channel" maxLength:"50" doc:"Where it was shown, for example terminal."`
 	Template string `json:"template" maxLength:"100" doc:"What rendered it: a name, @ and a version."`
-	Clipped  bool   `json:"clipped,omitempty" doc:"A part of the text was folded, or was not on the screen yet."`
+	Visible  string `json:"visible,omitempty" enum:"all,part" doc:"all: the client observed that every line was on the screen and that nothing was folded. part: a line was folded, or was not on the screen. Omitted: unknown."`
+	Text     string `json:"text,omitempty" maxLength:"65536" doc:"The text itself, which must have the hash. It is kept as evidence until the run is deleted. Omit a text that is longer, or that has revealed values."`
 }
 
-// RenderingHash returns the hash of a text that was put on a screen.
-func RenderingHash(text string) string { return ident.TextHash(text) }
+// maxRenderingText is the longest text, in bytes, that is kept of a rendering.
+const maxRenderingText = 64 << 10
+
+// NewRendering returns the rendering of a text with its hash, and with the text unless it is too
+// long to be kept.
+func NewRendering(text, channel, template string) Rendering {
+	r := Rendering{Hash: ident.TextHash(text), Channel: channel, Template: template}
+	if len(text) <= maxRenderingText {
+		r.Text = text
+	}
+	return r
+}
 
 // RecordedRendering is a rendering that the server has recorded.
 type RecordedRendering struct {

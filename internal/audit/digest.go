@@ -22,6 +22,20 @@ func HashOf(raw []byte) Hash { return tlog.RecordHash(raw) }
 // Salt protects a digest against guessing. The zero value means that the salt was erased.
 type Salt [32]byte
 
+// Derive returns a salt for one purpose. It does not reveal the salt that it is derived from, so
+// digests of the purpose can be checked by a person who must not test guesses against others.
+func (s Salt) Derive(purpose string) Salt {
+	if s == (Salt{}) {
+		return s
+	}
+	mac := hmac.New(sha256.New, s[:])
+	mac.Write([]byte(purpose))
+	return Salt(mac.Sum(nil))
+}
+
+// ScreenPurpose is the purpose of the salt of [Shown.Screen].
+const ScreenPurpose = "screen"
+
 // Payload is data that a record refers to and does not contain: arguments, a rendered view, a
 // person's reason. A store keeps it apart from the record, encrypted, under its id, and can delete
 // it. Salt and data are deleted together. The remaining [Digest] reveals nothing.

@@ -60,14 +60,36 @@ type Shown struct {
 	// Rendered is the digest of what there was to decide, as the client reported it.
 	Rendered Digest `json:"rendered,omitzero"`
 	// Screen is the digest of the hash of the text on the screen, as the client reported it.
-	// Template is what rendered it, with its version. Clipped reports that a part was not visible.
+	// Its salt is derived: see [Salt.Derive]. Template is what rendered it, with its version.
 	Screen   Digest `json:"screen,omitzero"`
 	Template string `json:"template,omitempty"`
-	Clipped  bool   `json:"clipped,omitempty"`
+	// Visible is how much of it was on the screen, as the client observed it. Clipped is
+	// VisiblePart in records of earlier versions.
+	Visible Visibility `json:"visible,omitempty"`
+	Clipped bool       `json:"clipped,omitempty"`
 	// Evidence is not written.
 	Evidence []Evidence `json:"evidence,omitempty"`
 	// At is when it was opened.
 	At Timestamp `json:"at,omitzero"`
+}
+
+// Visibility is how much of a text was on a screen. It is empty if that is unknown.
+type Visibility string
+
+// The extents of what was visible.
+const (
+	VisibleAll  Visibility = "all"  // every line was on the screen, and nothing was folded
+	VisiblePart Visibility = "part" // a line was folded, or was not on the screen
+)
+
+func (v Visibility) valid() error { return oneOf(v, VisibleAll, VisiblePart, "") }
+
+// Extent returns how much of the text was on the screen, also for records of earlier versions.
+func (s Shown) Extent() Visibility {
+	if s.Clipped {
+		return VisiblePart
+	}
+	return s.Visible
 }
 
 // Evidence was shown with the request, or could be opened from it. It is part of the format, but

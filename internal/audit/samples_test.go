@@ -36,7 +36,7 @@ func bodies() []audit.Body {
 	action := audit.Action{Name: "db.execute", Args: args, Effects: []string{"write", "delete"}, Cost: "1.20 USD"}
 	need := []audit.GroupCount{{Group: "dba", Count: 1}, {Group: "finance", Count: 1}}
 	shown := audit.Shown{
-		Surface: "slack", Rendered: digest("pay_view", "the view"), Screen: digest("pay_screen", "the screen"), Template: "approval@7", Clipped: true,
+		Surface: "slack", Rendered: digest("pay_view", "the view"), Screen: digest("pay_screen", "the screen"), Template: "approval@7", Visible: audit.VisiblePart, Clipped: true,
 		Evidence: []audit.Evidence{{Name: "plan", Digest: digest("pay_plan", "the plan")}}, At: at(1),
 	}
 	ruling := audit.Ruling{

@@ -163,10 +163,7 @@ func DescribeDecision(raw []byte) string {
 		b.WriteString("The screen was not recorded.\n")
 		return b.String()
 	}
-	visible := "completely visible"
-	if d.Shown.Clipped {
-		visible = "NOT completely visible"
-	}
+	visible := map[Visibility]string{VisibleAll: "completely visible", VisiblePart: "NOT completely visible", "": "unknown whether completely visible"}[d.Shown.Extent()]
 	fmt.Fprintf(&b, "Shown on %q with template %q, %s, opened at %s: text %s.\n", d.Shown.Surface, d.Shown.Template, visible, d.Shown.At, d.Shown.Screen.Short())
 	return b.String()
 }

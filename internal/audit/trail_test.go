@@ -13,7 +13,7 @@ func TestDescribeDecision_HasWhatWasShown(t *testing.T) {
 	proposed, edited, text := digest("p", "proposed"), digest("p", "edited"), digest("p", "text")
 	log.append(t, sample(0, audit.RequestDecided{
 		Verb: audit.VerbApprove, Settles: true, Action: audit.Action{Name: "drop", Args: proposed}, Edited: edited, Approved: edited,
-		Shown: audit.Shown{Surface: "terminal", Screen: text, Template: "inbox@1", Clipped: true, At: audit.TimestampOf(noon)},
+		Shown: audit.Shown{Surface: "terminal", Screen: text, Template: "inbox@1", Visible: audit.VisiblePart, At: audit.TimestampOf(noon)},
 	}))
 	got := audit.DescribeDecision(log.raw[0])
 	for _, want := range []string{

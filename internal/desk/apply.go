@@ -72,6 +72,8 @@ type Change struct {
 	Events  []Event
 	// Decision is set by the command that closed the request.
 	Decision *Decision
+	// RenderedText is the text of a new rendering, to be kept as evidence.
+	RenderedText string
 }
 
 // Changed reports whether there is anything to store.
@@ -246,6 +248,8 @@ type update struct {
 	events   []Event
 	decision *Decision
 	note     string // the reason of an approval
+
+	renderedText string
 }
 
 // finish returns the change.
@@ -257,7 +261,7 @@ func (d *update) finish() Change {
 	if d.r.Rev > 1 && d.changesDisplay() {
 		d.addNotice(NoticeRerender, d.events[0].Type, nil)
 	}
-	return Change{Request: d.r, NextDue: d.nextDue(), Notices: d.notices, Events: d.events, Decision: d.decision}
+	return Change{Request: d.r, NextDue: d.nextDue(), Notices: d.notices, Events: d.events, Decision: d.decision, RenderedText: d.renderedText}
 }
 
 // changesDisplay reports whether posted copies of the request look different now.

@@ -16,8 +16,13 @@ type Rendering struct {
 	// and a version.
 	Channel  string `json:"channel"`
 	Template string `json:"template"`
-	// Clipped reports that a part of the text was folded or was not on the screen yet.
+	// Visible is [VisibleAll], [VisiblePart], or "" if it is unknown how much was on the screen.
+	Visible string `json:"visible,omitempty"`
+	// Clipped is VisiblePart in documents of earlier versions.
 	Clipped bool `json:"clipped,omitempty"`
+	// Text is the text with the hash, or "". The document does not contain it: see
+	// [Change.RenderedText].
+	Text string `json:"-"`
 	// By is who opened it, At when. Rev is the revision of the request, and Shown its digest.
 	By    string    `json:"by"`
 	At    time.Time `json:"at"`
@@ -25,12 +30,23 @@ type Rendering struct {
 	Shown string    `json:"shown"`
 }
 
+// How much of a rendering was on the screen, as the client observed it.
+const (
+	VisibleAll  = "all"  // every line was on the screen, and nothing was folded
+	VisiblePart = "part" // a line was folded, or was not on the screen
+)
+
 // RenderingHash returns "sha256:" and the SHA-256 of a text in hex. The text is UTF-8, with a
 // newline between lines, and without styles, colors and control sequences.
 func RenderingHash(text string) string { return ident.TextHash(text) }
 
-// maxRenderings is how many renderings of one person a document keeps. The audit log has all.
-const maxRenderings = 20
+const (
+	// maxRenderings is how many renderings of one person a document keeps, and of how many the text
+	// is kept. The audit log has all of them.
+	maxRenderings = 20
+	// maxRenderingText is the longest text, in bytes, that is kept.
+	maxRenderingText = 64 << 10
+)
 
 var (
 	validRenderingHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
@@ -46,6 +62,12 @@ func (d *update) checkRendering(r Rendering) error {
 		return d.refuse(ErrInvalidValue, "the channel of a rendering is a name of lower-case letters, digits and dashes, such as terminal")
 	case !validTemplate.MatchString(r.Template):
 		return d.refuse(ErrInvalidValue, "the template of a rendering is a name and a version, such as inbox@1")
+	case r.Visible != "" && r.Visible != VisibleAll && r.Visible != VisiblePart:
+		return d.refuse(ErrInvalidValue, "visible is all or part")
+	case len(r.Text) > maxRenderingText:
+		return d.refuse(ErrInvalidValue, "the text of a rendering is too long to be kept: send its hash only")
+	case r.Text != "" && RenderingHash(r.Text) != r.Hash:
+		return d.refuse(ErrInvalidValue, "the text of a rendering does not have its hash")
 	case d.from.Seen.Digest == "":
 		return d.refuse(ErrInvalidValue, "a rendering needs the digest of the request that was rendered")
 	}
@@ -61,12 +83,15 @@ func (d *update) recordRendering(r Rendering) {
 		if old.By != r.By {
 			continue
 		}
-		if old.Hash == r.Hash && old.Channel == r.Channel && old.Template == r.Template && old.Clipped == r.Clipped && old.Shown == r.Shown {
+		if old.Hash == r.Hash && old.Channel == r.Channel && old.Template == r.Template && old.Visible == r.Visible && old.Shown == r.Shown {
 			return
 		}
 		if own++; first < 0 {
 			first = i
 		}
+	}
+	if own < maxRenderings {
+		d.renderedText = r.Text
 	}
 	if own >= maxRenderings {
 		d.r.Renderings = slices.Delete(d.r.Renderings, first, first+1)

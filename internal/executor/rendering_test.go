@@ -3,11 +3,13 @@ package executor_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -21,13 +23,13 @@ func TestI12_DecisionNamesWhatWasOnTheScreen(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := "drop-table\nArguments\n  users"
-		screen := desk.Rendering{Hash: desk.RenderingHash(text), Channel: "terminal", Template: "inbox@1", Clipped: true}
+		screen := desk.Rendering{Hash: desk.RenderingHash(text), Channel: "terminal", Template: "inbox@1", Visible: desk.VisiblePart, Text: text}
 		for range 2 { // reported twice
 			if _, err := e.RecordRendering(t.Context(), "acme", asked, by("bob"), doc.Digest(), screen); err != nil {
 				t.Fatal(err)
 			}
 		}
-		screen.Clipped = false
+		screen.Visible = desk.VisibleAll
 		if doc, err = e.RecordRendering(t.Context(), "acme", asked, by("bob"), doc.Digest(), screen); err != nil || len(doc.Renderings) != 2 {
 			t.Fatalf("%+v, %v", doc.Renderings, err)
 		}
@@ -35,8 +37,22 @@ func TestI12_DecisionNamesWhatWasOnTheScreen(t *testing.T) {
 			t.Errorf("rendering %+v", last)
 		}
 		shown := recorded[audit.RequestRendered](t, s)
-		if len(shown) != 2 || !shown[0].Shown.Clipped || shown[1].Shown.Clipped || shown[1].Shown.Template != "inbox@1" || shown[1].Shown.Surface != "terminal" || shown[1].Shown.Screen == (audit.Digest{}) {
+		if len(shown) != 2 || shown[0].Shown.Visible != audit.VisiblePart || shown[1].Shown.Visible != audit.VisibleAll || shown[1].Shown.Template != "inbox@1" || shown[1].Shown.Surface != "terminal" || shown[1].Shown.Screen == (audit.Digest{}) {
 			t.Fatalf("renderings in the log: %+v", shown)
+		}
+		run, err := s.Get(t.Context(), "acme", "drop-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := func() []store.Document {
+			kept, err := s.Documents(t.Context(), "acme", docs.RenderingKind, store.DocumentFilter{Run: run.ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kept
+		}
+		if kept := texts(); len(kept) != 1 || kept[0].ID != docs.RenderingID(asked, shown[0].Shown.Screen.Sum) || strings.Contains(string(kept[0].Body), "users") {
+			t.Errorf("kept texts: %+v", kept)
 		}
 
 		request := word("bob", "drop-1", "r1", asked, yes)
@@ -59,9 +75,12 @@ func TestI12_DecisionNamesWhatWasOnTheScreen(t *testing.T) {
 			t.Errorf("I3: a repetition without the rendering: %v", err)
 		}
 		votes := recorded[audit.RequestDecided](t, s)
-		if len(votes) != 1 || votes[0].Shown.Screen != shown[1].Shown.Screen || votes[0].Shown.Template != "inbox@1" || votes[0].Shown.Clipped || !votes[0].Shown.At.Equal(shown[1].Shown.At.Time) ||
+		if len(votes) != 1 || votes[0].Shown.Screen != shown[1].Shown.Screen || votes[0].Shown.Template != "inbox@1" || votes[0].Shown.Visible != audit.VisibleAll || !votes[0].Shown.At.Equal(shown[1].Shown.At.Time) ||
 			votes[0].Shown.Rendered != shown[1].Shown.Rendered || !votes[0].Timing.Decided.After(votes[0].Shown.At.Add(-1)) {
 			t.Errorf("decision: %+v", votes)
+		}
+		if err := s.DeleteRun(t.Context(), "acme", run.ID, store.Writes{}); err != nil || len(texts()) != 0 {
+			t.Errorf("%d texts outlive the run, %v", len(texts()), err)
 		}
 	})
 }

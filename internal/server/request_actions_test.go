@@ -462,7 +462,7 @@ func TestRequest_RenderingIsRecordedAndNamed(t *testing.T) {
 	view := func(rendering string) answer {
 		return s.call("bob@acme", "POST", "/api/v1/requests/"+id+"/view", fmt.Sprintf(`{"shown":%q,"rendering":%s}`, shown, rendering))
 	}
-	for _, bad := range []string{`{"hash":"x","channel":"web","template":"page@1"}`, fmt.Sprintf(`{"hash":%q,"channel":"web","template":"page"}`, hash), `{}`} {
+	for _, bad := range []string{`{"hash":"x","channel":"web","template":"page@1"}`, fmt.Sprintf(`{"hash":%q,"channel":"web","template":"page"}`, hash), fmt.Sprintf(`{"hash":%q,"channel":"web","template":"page@1","text":"drop-table orders"}`, hash), `{}`} {
 		if got := view(bad); got.status != 400 {
 			t.Errorf("%s: %+v", bad, got)
 		}
@@ -470,11 +470,11 @@ func TestRequest_RenderingIsRecordedAndNamed(t *testing.T) {
 	if n := len(s.activity("bob@acme", id).Activity.Renderings); n != 0 {
 		t.Fatalf("%d renderings", n)
 	}
-	if got := view(fmt.Sprintf(`{"hash":%q,"channel":"web","template":"page@1","clipped":true}`, hash)); got.status != 200 {
+	if got := view(fmt.Sprintf(`{"hash":%q,"channel":"web","template":"page@1","visible":"part","text":"drop-table users"}`, hash)); got.status != 200 {
 		t.Fatalf("%+v", got)
 	}
 	seen := s.activity("eve@acme", id).Activity.Renderings
-	if len(seen) != 1 || seen[0].By != "bob" || seen[0].At.IsZero() || seen[0].Shown != shown || seen[0].Rendering != (api.Rendering{Hash: hash, Channel: "web", Template: "page@1", Clipped: true}) {
+	if len(seen) != 1 || seen[0].By != "bob" || seen[0].At.IsZero() || seen[0].Shown != shown || seen[0].Rendering != (api.Rendering{Hash: hash, Channel: "web", Template: "page@1", Visible: "part"}) {
 		t.Fatalf("renderings: %+v", seen)
 	}
 	decide := func(resume, rendering string) answer {

@@ -101,10 +101,17 @@ const revealKey = "v"
 const inboxTemplate = "inbox@2"
 
 // rendering is the question as it is on the screen: all of its lines, also those that a person has
-// to scroll to. It is clipped as long as some were not on the screen, or are folded.
+// to scroll to. Revealed values are not kept.
 func (d *detailScreen) rendering() api.Rendering {
-	text := ansi.Strip(strings.Join(d.question.lines, "\n"))
-	return api.Rendering{Hash: api.RenderingHash(text), Channel: "terminal", Template: inboxTemplate, Clipped: !d.isSeen() || d.foldedCount() > 0}
+	r := api.NewRendering(ansi.Strip(strings.Join(d.question.lines, "\n")), "terminal", inboxTemplate)
+	r.Visible = "part"
+	if d.isSeen() && d.foldedCount() == 0 {
+		r.Visible = "all"
+	}
+	if d.revealed {
+		r.Text = ""
+	}
+	return r
 }
 
 // recordedHash returns the hash of the recorded rendering of the displayed version, or "".

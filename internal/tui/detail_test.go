@@ -296,11 +296,11 @@ func TestDetail_RenderingIsReportedAndNamed(t *testing.T) {
 	b := newHarness(t, minWidth, minHeight, r)
 	b.keys("enter")
 	b.poll(r)
-	if len(b.renderings) != 1 || !b.renderings[0].Clipped || b.renderings[0].Channel != "terminal" || b.renderings[0].Template != inboxTemplate {
+	if len(b.renderings) != 1 || b.renderings[0].Visible != "part" || b.renderings[0].Channel != "terminal" || b.renderings[0].Template != inboxTemplate {
 		t.Fatalf("opened: %+v", b.renderings)
 	}
 	text := ansi.Strip(strings.Join(b.m.openDetail().question.lines, "\n"))
-	if b.renderings[0].Hash != api.RenderingHash(text) || !strings.Contains(text, "action") {
+	if b.renderings[0].Hash != api.NewRendering(text, "", "").Hash || b.renderings[0].Text != text || !strings.Contains(text, "action") {
 		t.Errorf("hash %s of %q", b.renderings[0].Hash, text)
 	}
 	b.poll(r)
@@ -311,7 +311,7 @@ func TestDetail_RenderingIsReportedAndNamed(t *testing.T) {
 		b.keys("j")
 	}
 	b.keys("a")
-	if len(b.renderings) != 2 || b.renderings[1].Clipped || b.renderings[1].Hash != b.renderings[0].Hash {
+	if len(b.renderings) != 2 || b.renderings[1].Visible != "all" || b.renderings[1].Hash != b.renderings[0].Hash {
 		t.Fatalf("read to the end: %+v", b.renderings)
 	}
 	b.keys("y")

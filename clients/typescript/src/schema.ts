@@ -2949,14 +2949,19 @@ export interface components {
             by: string;
             /** @description Where it was shown, for example terminal. */
             channel: string;
-            /** @description A part of the text was folded, or was not on the screen yet. */
-            clipped?: boolean;
             /** @description sha256: and the SHA-256, in hex, of exactly the text on the screen: UTF-8, with a newline between lines, without styles and control sequences. */
             hash: string;
             /** @description The digest of the request that was rendered. */
             shown: string;
             /** @description What rendered it: a name, @ and a version. */
             template: string;
+            /** @description The text itself, which must have the hash. It is kept as evidence until the run is deleted. Omit a text that is longer, or that has revealed values. */
+            text?: string;
+            /**
+             * @description all: the client observed that every line was on the screen and that nothing was folded. part: a line was folded, or was not on the screen. Omitted: unknown.
+             * @enum {string}
+             */
+            visible?: "all" | "part";
         };
         Refusal: {
             /** Format: date-time */
@@ -2972,12 +2977,17 @@ export interface components {
         Rendering: {
             /** @description Where it was shown, for example terminal. */
             channel: string;
-            /** @description A part of the text was folded, or was not on the screen yet. */
-            clipped?: boolean;
             /** @description sha256: and the SHA-256, in hex, of exactly the text on the screen: UTF-8, with a newline between lines, without styles and control sequences. */
             hash: string;
             /** @description What rendered it: a name, @ and a version. */
             template: string;
+            /** @description The text itself, which must have the hash. It is kept as evidence until the run is deleted. Omit a text that is longer, or that has revealed values. */
+            text?: string;
+            /**
+             * @description all: the client observed that every line was on the screen and that nothing was folded. part: a line was folded, or was not on the screen. Omitted: unknown.
+             * @enum {string}
+             */
+            visible?: "all" | "part";
         };
         ReplayPolicy: {
             /** @description The policy text. */

@@ -211,15 +211,17 @@ const (
 
 // markViewed tells the server that a person sees a request, and the text that was printed. That
 // stops reminders, and a decision without a view is flagged in analytics. Programs with --json do
-// not report views. Errors are ignored.
-func markViewed(ctx context.Context, p *cli.Program, to *client.Client, r api.Request, text string) {
+// not report views. Revealed values are not kept. Errors are ignored.
+func markViewed(ctx context.Context, p *cli.Program, to *client.Client, r api.Request, text string, revealed bool) {
 	if p.JSON || r.Activity == nil || r.Activity.State != string(desk.StateOpen) || r.Activity.IneligibleReason != "" {
 		return
 	}
+	rendering := api.NewRendering(text, showChannel, showTemplate)
+	if revealed {
+		rendering.Text = ""
+	}
 	// views of read-only roles do not count
-	_, _ = to.Act(ctx, r.ID, client.ActionView, api.RequestAction{
-		Shown: r.Shown, Rendering: &api.Rendering{Hash: desk.RenderingHash(text), Channel: showChannel, Template: showTemplate},
-	})
+	_, _ = to.Act(ctx, r.ID, client.ActionView, api.RequestAction{Shown: r.Shown, Rendering: &rendering})
 }
 
 // printActivity prints what people did with a request, and which verbs are allowed. It prints

@@ -170,7 +170,7 @@ func (c *ShowCommand) Run(ctx context.Context, p *cli.Program) error {
 	if err := p.Print(r, func(w io.Writer) { printRequest(w, r) }); err != nil {
 		return err
 	}
-	markViewed(ctx, p, to, r, screen.String())
+	markViewed(ctx, p, to, r, screen.String(), c.Reveal)
 	return nil
 }
 

@@ -50,6 +50,9 @@ const (
 	ReceiptSenderKind store.DocumentKind = "receipt-sender"
 )
 
+// RenderingKind is the text of a rendering: see [RenderingID]. It is deleted with its run.
+const RenderingKind store.DocumentKind = "rendering"
+
 // CollectedKind has the answers that wait for the other answers of a run, because its provider
 // takes only all of them at once. Its id is the run, with which it is deleted.
 const CollectedKind store.DocumentKind = "collected"

@@ -62,10 +62,25 @@ func (s *Service) tryAct(ctx context.Context, account, id string, act desk.Comma
 	if change.Decision != nil {
 		return known.Request, errs.ErrIsDecision
 	}
-	if err := s.AddChange(c, change, known.Revision); err != nil {
+	if err := errors.Join(s.AddChange(c, change, known.Revision), s.addRenderedText(ctx, c, change)); err != nil {
 		return desk.Request{}, err
 	}
 	return change.Request, s.store.CommitWrites(ctx, account, c.Writes)
+}
+
+// addRenderedText adds the text of a new rendering, unless another person has seen the same.
+func (s *Service) addRenderedText(ctx context.Context, c *txn.Tx, change desk.Change) error {
+	screen := c.ScreenDigest(desk.RenderingHash(change.RenderedText))
+	if change.RenderedText == "" || screen == (audit.Digest{}) {
+		return nil
+	}
+	known, err := s.docs.RenderedText(ctx, c.Run.Account, change.Request.ID, screen.Sum)
+	if known != "" || err != nil {
+		return err
+	}
+	document, err := docs.NewRenderedText(c.Run.ID, change.Request.ID, screen.Sum, change.RenderedText)
+	c.Documents = append(c.Documents, document)
+	return err
 }
 
 // interruptAndRequest returns a question and its request, as they were at one moment, or

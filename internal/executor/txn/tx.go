@@ -31,9 +31,23 @@ func NewDecision(run store.Run, meta docs.RunMeta, now time.Time, resumeID strin
 
 // Digest returns the digest of a text for the audit log. It is made with the run's salt, without
 // which guesses cannot be tested; without a salt it is empty.
-func (c *Tx) Digest(text string) audit.Digest {
-	salt := audit.Salt{}
-	if text == "" || copy(salt[:], c.Meta.Salt) < len(salt) {
+func (c *Tx) Digest(text string) audit.Digest { return c.digest(text, AuditSalt(c.Meta)) }
+
+// ScreenDigest returns the digest of the hash of a rendering for the audit log.
+func (c *Tx) ScreenDigest(hash string) audit.Digest {
+	return c.digest(hash, AuditSalt(c.Meta).Derive(audit.ScreenPurpose))
+}
+
+// AuditSalt returns the salt of a run's digests in the audit log; zero if it has none.
+func AuditSalt(meta docs.RunMeta) (salt audit.Salt) {
+	if len(meta.Salt) == len(salt) {
+		copy(salt[:], meta.Salt)
+	}
+	return salt
+}
+
+func (c *Tx) digest(text string, salt audit.Salt) audit.Digest {
+	if text == "" || salt == (audit.Salt{}) {
 		return audit.Digest{}
 	}
 	return audit.Payload{ID: c.Run.ID, Salt: salt, Data: []byte(text)}.Digest()

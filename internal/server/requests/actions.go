@@ -42,7 +42,7 @@ var requestActions = []struct {
 		f.Seen.Digest = b.Shown
 		view := desk.View{From: f}
 		if r := b.Rendering; r != nil {
-			view.Rendering = &desk.Rendering{Hash: r.Hash, Channel: r.Channel, Template: r.Template, Clipped: r.Clipped}
+			view.Rendering = &desk.Rendering{Hash: r.Hash, Channel: r.Channel, Template: r.Template, Visible: r.Visible, Text: r.Text}
 		}
 		return view
 	}},

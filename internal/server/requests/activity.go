@@ -71,7 +71,7 @@ func addActivity(activity *api.Activity, doc desk.Request) {
 	}
 	for _, r := range doc.Renderings {
 		activity.Renderings = append(activity.Renderings, api.RecordedRendering{
-			Stamp: api.Stamp{By: r.By, At: r.At}, Rendering: api.Rendering{Hash: r.Hash, Channel: r.Channel, Template: r.Template, Clipped: r.Clipped}, Shown: r.Shown,
+			Stamp: api.Stamp{By: r.By, At: r.At}, Rendering: api.Rendering{Hash: r.Hash, Channel: r.Channel, Template: r.Template, Visible: r.Visible}, Shown: r.Shown,
 		})
 	}
 	for _, e := range doc.Log {

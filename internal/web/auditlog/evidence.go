@@ -166,7 +166,9 @@ func (f *factList) shown(s audit.Shown) {
 	f.text("template", s.Template)
 	f.digest("screen", s.Screen)
 	f.digest("rendered", s.Rendered)
-	f.yes("clipped", s.Clipped)
+	if s.Template != "" {
+		f.text("visible", f.v.T("audit.visible."+cmp.Or(string(s.Extent()), "unknown")))
+	}
 	f.time("opened", s.At)
 }
 

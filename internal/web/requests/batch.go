@@ -280,7 +280,7 @@ func (m *Model) rowRendering() api.Rendering {
 	for _, a := range m.Args {
 		text += "\n" + safehtml.Plain(a.Name) + "\n" + string(a.Value)
 	}
-	return api.Rendering{Hash: api.RenderingHash(text), Channel: "web", Template: "web-batch@1"}
+	return api.NewRendering(text, "web", "web-batch@1")
 }
 
 // decideItem decides one request that the page listed. A problem of the API is part of the result.

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/ident"
 )
 
 // evidence is an item of the section Evidence.
@@ -37,7 +37,7 @@ func (s *Pages) readEvidence(m *Model) {
 	for _, e := range m.Approval.Evidence {
 		item := evidence{Title: e.Title, Source: e.Source, Text: e.Text}
 		if e.Text != "" {
-			item.Digest = strings.TrimPrefix(api.RenderingHash(e.Text), "sha256:")
+			item.Digest = strings.TrimPrefix(ident.TextHash(e.Text), "sha256:")
 		}
 		if u, err := url.Parse(e.URL); err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil {
 			item.URL, item.Host = u.String(), u.Host

@@ -239,7 +239,7 @@ func (m *Model) Rendering() api.Rendering {
 	for _, e := range m.Evidence {
 		text += "\n" + safehtml.Plain(e.Title) + "\n" + string(e.Value) + e.Text
 	}
-	return api.Rendering{Hash: api.RenderingHash(text), Channel: "web", Template: "web-" + m.view.Kind + "@2", Clipped: strings.Contains(string(m.Body), "<details")}
+	return api.NewRendering(text, "web", "web-"+m.view.Kind+"@2")
 }
 
 // Dots returns one value for each needed vote: whether it is there.

@@ -148,11 +148,13 @@ type Remember struct {
 	For time.Duration `json:"for,omitempty"`
 }
 
-// Question is a question of an agent to its end user. Text is in the user's language, without the
-// options: the handler adds them.
+// Question is a question of an agent to its end user. Text has no options: the handler adds them.
 type Question struct {
-	Kind       Kind      `json:"kind"`
-	Text       string    `json:"text"`
+	Kind Kind   `json:"kind"`
+	Text string `json:"text"`
+	// Language is that of Text; "" is that of the conversation. What the handler adds is in the
+	// same language.
+	Language   Language  `json:"language,omitempty"`
 	Relevance  Relevance `json:"relevance,omitempty"`
 	Risk       Risk      `json:"risk,omitempty"`
 	Options    []Option  `json:"options,omitempty"`

@@ -58,7 +58,7 @@ func TestAssistant_TwoOpenQuestionsAreAnsweredInAnyOrder(t *testing.T) {
 func TestAssistant_ExternalMailNeedsAConfirmationByThePolicy(t *testing.T) {
 	dir := t.TempDir()
 	out := chat(t, dir, dialog.German, "schreib an Tom über Rechnung", "warum?", "vielleicht", "nein")
-	if !strings.Contains(out, "The mail leaves the company.") || !strings.Contains(out, "klares Ja oder Nein") || !strings.Contains(out, "Nothing was sent.") {
+	if !strings.Contains(out, "The mail leaves the company.") || !strings.Contains(out, "I need a clear yes or no.") || !strings.Contains(out, "Nothing was sent.") {
 		t.Errorf("%s", out)
 	}
 	wantMails(t, dir)

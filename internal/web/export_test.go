@@ -9,17 +9,23 @@ import (
 	"github.com/fermata-go/fermata/internal/web/texts"
 )
 
-// NewTranslated returns the pages in another language.
-func NewTranslated(config Config, translate func(string) string) (*Site, error) {
-	translated := make(texts.Translation)
-	for key, text := range texts.English {
-		translated[key] = translate(text)
+// NewTranslated returns the pages with other texts in each language.
+func NewTranslated(config Config, translate func(language, text string) string) (*Site, error) {
+	all := make(map[string]texts.Translation)
+	for language, table := range texts.Languages {
+		all[language] = make(texts.Translation)
+		for key, text := range table {
+			all[language][key] = translate(language, text)
+		}
 	}
-	return newSite(config, translated)
+	return newSite(config, all)
 }
 
-// Keys returns the keys of all texts.
+// Keys returns the English texts by key.
 func Keys() map[string]string { return texts.English }
+
+// Languages returns the texts by language and key.
+func Languages() map[string]texts.Translation { return texts.Languages }
 
 // RoutePatterns returns the patterns of all pages.
 func RoutePatterns() (all []string) {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -56,6 +57,33 @@ func TestTexts_TemplatesHaveNoWordsOfTheirOwn(t *testing.T) {
 		for _, line := range strings.Split(tag.ReplaceAllString(text, "\n"), "\n") {
 			if line = strings.TrimSpace(strings.NewReplacer("&nbsp;", "", "&middot;", "", "&#34;", "").Replace(line)); hasWord(line) {
 				t.Errorf("%s: hard-coded text %q", name, line)
+			}
+		}
+	}
+}
+
+var verb = regexp.MustCompile(`%(?:\[\d+\])?[+#]?[a-z%]`)
+
+// A text that is missing in a language, or that is given other values, would break its pages.
+func TestTexts_LanguagesHaveTheSameKeysAndVerbs(t *testing.T) {
+	english := web.Keys()
+	for language, table := range web.Languages() {
+		for key, text := range english {
+			other, ok := table[key]
+			switch {
+			case !ok:
+				t.Errorf("%s: the text %q is missing", language, key)
+			case strings.TrimSpace(other) == "":
+				t.Errorf("%s: the text %q is empty", language, key)
+			case !slices.Equal(verb.FindAllString(text, -1), verb.FindAllString(other, -1)):
+				t.Errorf("%s: %q has other values than %q", language, other, text)
+			case slices.Contains([]string{"time.units", "time.months", "time.weekdays"}, key) && len(strings.Fields(text)) != len(strings.Fields(other)):
+				t.Errorf("%s: %q has not as many words as %q", language, other, text)
+			}
+		}
+		for key := range table {
+			if _, ok := english[key]; !ok {
+				t.Errorf("%s: the text %q is not in the English table", language, key)
 			}
 		}
 	}

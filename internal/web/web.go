@@ -66,22 +66,18 @@ type Site struct {
 }
 
 // New returns the pages in front of an API.
-func New(config Config) (*Site, error) { return newSite(config, texts.English) }
+func New(config Config) (*Site, error) { return newSite(config, texts.Languages) }
 
-func newSite(config Config, texts texts.Translation) (*Site, error) {
+func newSite(config Config, languages map[string]texts.Translation) (*Site, error) {
 	if config.API == nil {
 		return nil, errors.New("web: Config.API is missing")
 	}
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	funcs := make(template.FuncMap)
-	for _, area := range []template.FuncMap{requests.Funcs(texts), inbox.Funcs(texts), runs.Funcs(), auditlog.Funcs(), reports.Funcs(), settings.Funcs()} {
-		maps.Copy(funcs, area)
-	}
 	pages, err := page.New(page.Config{
 		API: config.API, TLS: strings.HasPrefix(config.PublicURL, "https:"), Log: cmp.Or(config.Log, slog.Default()), Now: config.Now, Chat: config.Chat, Tour: config.Tour,
-		Texts: texts, Static: staticFiles, Templates: templateFiles, Funcs: funcs,
+		Languages: languages, Static: staticFiles, Templates: templateFiles, Funcs: areaFuncs,
 	})
 	if err != nil {
 		return nil, err
@@ -91,6 +87,15 @@ func newSite(config Config, texts texts.Translation) (*Site, error) {
 		return nil, err
 	}
 	return &Site{shell: pages, handler: pages.Handler(routesOf(requests)...)}, nil
+}
+
+// areaFuncs returns the template functions of all areas.
+func areaFuncs(texts texts.Translation) template.FuncMap {
+	all := make(template.FuncMap)
+	for _, area := range []template.FuncMap{requests.Funcs(texts), inbox.Funcs(texts), runs.Funcs(), auditlog.Funcs(), reports.Funcs(), settings.Funcs()} {
+		maps.Copy(all, area)
+	}
+	return all
 }
 
 // routesOf lists all pages by area.

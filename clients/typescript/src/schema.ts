@@ -2011,6 +2011,7 @@ export interface components {
             facts?: components["schemas"]["ConversationFact"][] | null;
             fields?: components["schemas"]["ConversationField"][] | null;
             kind: string;
+            language?: string;
             node?: string;
             options?: components["schemas"]["ConversationOption"][] | null;
             relevance?: string;

@@ -78,7 +78,7 @@ func (a *assistant) sendMail(ctx context.Context, mail Mail) (string, error) {
 	}
 	mail.To, mail.Address, mail.Subject = who.Name, who.Address, subject
 	answer, err := dialog.Confirm(ctx, a.rules, "send_mail", mail, dialog.Question{
-		Text: fmt.Sprintf("Send a mail about “%s” to %s (%s)?", subject, who.Name, who.Address), Risk: dialog.RiskLow, Agent: "assistant", Node: "send_mail",
+		Text: fmt.Sprintf("Send a mail about “%s” to %s (%s)?", subject, who.Name, who.Address), Risk: dialog.RiskLow, Agent: "assistant", Language: dialog.English, Node: "send_mail",
 	})
 	if err != nil {
 		return "", err
@@ -96,7 +96,7 @@ func (a *assistant) subject(ctx context.Context, given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
-	answer, err := dialog.Ask(ctx, dialog.Question{Kind: dialog.Clarification, Text: "What is the mail about?", Agent: "assistant", Node: "send_mail", Why: "It becomes the subject of the mail."})
+	answer, err := dialog.Ask(ctx, dialog.Question{Kind: dialog.Clarification, Text: "What is the mail about?", Agent: "assistant", Language: dialog.English, Node: "send_mail", Why: "It becomes the subject of the mail."})
 	return answer.Text, err
 }
 
@@ -113,7 +113,7 @@ func (a *assistant) addEvent(ctx context.Context, event Event) (string, error) {
 	}
 	if event.Day == "" {
 		answer, err := dialog.Ask(ctx, dialog.Question{
-			Kind: dialog.Form, Text: "When do you meet?", Agent: "assistant", Node: "add_event",
+			Kind: dialog.Form, Text: "When do you meet?", Agent: "assistant", Language: dialog.English, Node: "add_event",
 			Fields: []dialog.Field{{Name: "day", Label: "Day, as 2027-05-31", Type: dialog.DateField}},
 		})
 		if err != nil {
@@ -148,7 +148,7 @@ func (a *assistant) transfer(ctx context.Context, transfer Transfer) (string, er
 		risk = dialog.RiskCritical // not by voice
 	}
 	answer, err := dialog.Confirm(ctx, a.rules, "transfer", transfer, dialog.Question{
-		Text: fmt.Sprintf("Transfer %d € to %s?", transfer.Euros, who.Name), Risk: risk, Agent: "assistant", Node: "transfer",
+		Text: fmt.Sprintf("Transfer %d € to %s?", transfer.Euros, who.Name), Risk: risk, Agent: "assistant", Language: dialog.English, Node: "transfer",
 	})
 	if rejected, ok := errors.AsType[*fermata.RejectedError](err); ok {
 		return "Nothing was transferred. " + rejected.Reason, nil
@@ -176,7 +176,7 @@ type Note struct {
 func (a *assistant) remember(ctx context.Context, note Note) (string, error) {
 	about := mention(note.About, dialog.Question{
 		Text: fmt.Sprintf("Which %s did you mean?", note.About), Say: fmt.Sprintf("Noted: %s %s.", note.About, note.Note),
-		Why: "There are several people with this name.", Agent: "assistant", Node: "remember",
+		Why: "There are several people with this name.", Agent: "assistant", Language: dialog.English, Node: "remember",
 		Facts: []dialog.Fact{{Name: "note", Value: note.Note}},
 	})
 	about.Incidental = true
@@ -225,7 +225,7 @@ func contactByID(id string) (contact, bool) {
 func resolve(ctx context.Context, name, node string) (who contact, stop bool, err error) {
 	found := mention(name, dialog.Question{
 		Text: fmt.Sprintf("Which %s do you mean?", name), AllowOther: true,
-		Why: "There are several people with this name.", Agent: "assistant", Node: node,
+		Why: "There are several people with this name.", Agent: "assistant", Language: dialog.English, Node: node,
 		Facts: []dialog.Fact{{Name: "last contact", Value: node}},
 	}).Resolve()
 	if found.Question == nil {
@@ -243,7 +243,7 @@ func resolve(ctx context.Context, name, node string) (who contact, stop bool, er
 		return who, false, nil
 	}
 	// the handler has created the person
-	address, err := dialog.Ask(ctx, dialog.Question{Kind: dialog.Clarification, Text: fmt.Sprintf("What is the address of %s?", answer.Text), Agent: "assistant", Node: node})
+	address, err := dialog.Ask(ctx, dialog.Question{Kind: dialog.Clarification, Text: fmt.Sprintf("What is the address of %s?", answer.Text), Agent: "assistant", Language: dialog.English, Node: node})
 	return contact{answer.Option, answer.Text, "", address.Text}, address.Text == "", err
 }
 

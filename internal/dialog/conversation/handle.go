@@ -330,7 +330,7 @@ func (m *Machine) explain(c *Conversation, a *Asking, reading reading, r *Result
 	}
 	why := orElse(a.Question.Why, reading.detail)
 	if why == "" {
-		why, _ = m.words().say(c, "no_reason")
+		why, _ = m.words().say(inLanguageOf(a, c), "no_reason")
 	}
 	r.say(m.repeat(c, a, "explain", "why", why))
 }

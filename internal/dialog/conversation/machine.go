@@ -185,7 +185,7 @@ func (m *Machine) show(c *Conversation, a *Asking, p Prompt) Prompt {
 func (m *Machine) repeat(c *Conversation, a *Asking, remark string, args ...string) Prompt {
 	a.ReAsks++
 	p := m.words().ask(c, a)
-	text, template := m.words().say(c, remark, append(args, "again", p.Text)...)
+	text, template := m.words().say(inLanguageOf(a, c), remark, append(args, "again", p.Text)...)
 	p.Text, p.Template = text, p.Template+"+"+template
 	return m.show(c, a, p)
 }
@@ -198,7 +198,7 @@ func (m *Machine) Expire(c *Conversation, now time.Time) Result {
 			continue
 		}
 		if waits(a.Status) {
-			text, template := m.words().say(c, "expired", "q", a.Question.Text)
+			text, template := m.words().say(inLanguageOf(a, c), "expired", "q", a.Question.Text)
 			r.say(Prompt{Text: text, Template: template, Modality: c.Modality})
 		}
 		m.end(c, a, Expired, Answer{Expired: true, Method: ByDeadline}, now, &r)

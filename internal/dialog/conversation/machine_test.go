@@ -132,3 +132,24 @@ func TestLexicon_PhrasesAreFoldedAndHaveOneMeaning(t *testing.T) {
 		}
 	}
 }
+
+func TestAsk_WordsAroundQuestionAreInItsLanguage(t *testing.T) {
+	var m Machine
+	c := Conversation{ID: "c", Language: German}
+	for id, language := range map[string]Language{"own": "", "english": English} {
+		q := Question{Kind: Confirmation, Text: "Anna?", Language: language}
+		if _, err := m.Add(&c, id, Target{Run: "r"}, q, Known{}, start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, want := range map[string][2]string{"own": {"Ja oder nein?", "Ja"}, "english": {"Yes or no?", "Yes"}} {
+		a := c.Find(id)
+		p := m.words().ask(&c, a)
+		if !strings.HasSuffix(p.Text, want[0]) || p.Choices[0].Label != want[1] {
+			t.Errorf("%s: %q with %q", id, p.Text, p.Choices[0].Label)
+		}
+		if again := m.repeat(&c, a, "unclear"); (strings.Contains(again.Text, "understand")) != (id == "english") {
+			t.Errorf("%s, again: %q", id, again.Text)
+		}
+	}
+}

@@ -60,8 +60,19 @@ func hashVariant(conversation, template string, variants int) int {
 	return int(h.Sum32() % uint32(variants))
 }
 
+// inLanguageOf returns the conversation in the language of a question.
+func inLanguageOf(a *Asking, c *Conversation) *Conversation {
+	if a.Question.Language == "" {
+		return c
+	}
+	other := *c
+	other.Language = a.Question.Language
+	return &other
+}
+
 // ask words a question in its current status.
 func (w wording) ask(c *Conversation, a *Asking) Prompt {
+	c = inLanguageOf(a, c)
 	p := Prompt{Question: a.ID, Modality: c.Modality}
 	q := &a.Question
 	switch a.Status {

@@ -116,8 +116,8 @@ func (p *Sessions) passkeySignIn(w http.ResponseWriter, r *http.Request) {
 	if why, ok := errors.AsType[*problems.Problem](err); ok && why.Status < http.StatusInternalServerError && wantsHTML(r) {
 		p.hooks.Rejected(why.Code)
 		p.logSignInFailure(why, err)
-		again := p.pageSignIn(r, "", back, sentence(why.Detail)+" Try again, or sign in with your password.")
-		again.Status = why.Status
+		again := p.pageSignIn(r, "", back, "")
+		again.Status, again.Problem = why.Status, again.T(sentence(why.Detail))+" "+again.T("Try again, or sign in with your password.")
 		p.writePage(w, again)
 		return
 	}

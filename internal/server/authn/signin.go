@@ -200,7 +200,7 @@ func (p *Sessions) home(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		p.rejectSignIn(w, r, err)
 	default:
-		p.writePage(w, pageHome(found.Who))
+		p.writePage(w, pageHome(r, found.Who))
 	}
 }
 
@@ -209,7 +209,7 @@ func (p *Sessions) signIn(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	back := localPath(query.Get("return"))
 	if query.Has("bye") {
-		p.writePage(w, pageSignedOut(p.idp != nil))
+		p.writePage(w, pageSignedOut(r, p.idp != nil))
 		return
 	}
 	if _, err := p.authenticate(r); err == nil && !query.Has("again") {

@@ -6,13 +6,14 @@ import (
 	"embed"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/language"
 	"github.com/fermata-go/fermata/internal/server/problems"
 )
 
@@ -21,11 +22,27 @@ var pageFiles embed.FS
 
 // pageContent is a page with a short text, forms and links.
 type pageContent struct {
+	Language    string
 	Status      int
 	Title, Body string
 	Problem     string // why a form was not accepted
 	Forms       []pageForm
 	Links       []pageLink
+}
+
+// T returns a text in the language of the page.
+func (c pageContent) T(text string, args ...any) string { return translated(c.Language, text, args...) }
+
+// translated returns a text of the sign-in pages in a language, with its arguments. Texts without a
+// translation stay English.
+func translated(lang, text string, args ...any) string {
+	if other, ok := german[text]; ok && lang == language.German {
+		text = other
+	}
+	if len(args) == 0 {
+		return text
+	}
+	return fmt.Sprintf(text, args...)
 }
 
 // Script returns the path of the script of the page; "" without one.
@@ -65,50 +82,50 @@ func (p *Sessions) passkeyForm(r *http.Request, f pageForm) []pageForm {
 
 // pageSignIn is the sign-in page of a server without an identity provider.
 func (p *Sessions) pageSignIn(r *http.Request, name, back, problem string) pageContent {
-	return pageContent{
-		Status: http.StatusOK, Title: "Sign in", Problem: problem,
-		Body: "If you have not signed in before, open the link of your invitation. An administrator of this server can invite you.",
-		Forms: append(p.passkeyForm(r, pageForm{
-			Where: "/signin/passkey", Button: "Sign in with a passkey", Passkey: "get", Options: "/signin/passkey/options", Fields: []pageField{hiddenField("return", back)},
-		}), pageForm{Where: "/signin/password", Button: "Sign in with a password", Fields: []pageField{
-			{"Name", "name", "text", name, "username"}, {"Password", "password", "password", "", "current-password"}, hiddenField("return", back),
-		}}),
-	}
+	c := pageContent{Language: language.Of(r), Status: http.StatusOK}
+	c.Title, c.Problem = c.T("Sign in"), c.T(problem)
+	c.Body = c.T("If you have not signed in before, open the link of your invitation. An administrator of this server can invite you.")
+	c.Forms = append(p.passkeyForm(r, pageForm{
+		Where: "/signin/passkey", Button: c.T("Sign in with a passkey"), Passkey: "get", Options: "/signin/passkey/options", Fields: []pageField{hiddenField("return", back)},
+	}), pageForm{Where: "/signin/password", Button: c.T("Sign in with a password"), Fields: []pageField{
+		{c.T("Name"), "name", "text", name, "username"}, {c.T("Password"), "password", "password", "", "current-password"}, hiddenField("return", back),
+	}})
+	return c
 }
 
 // pageInvitation lets an invited person create a passkey or choose a password.
 func (p *Sessions) pageInvitation(r *http.Request, name, token, problem string) pageContent {
+	c := pageContent{Language: language.Of(r), Status: http.StatusOK}
 	forms := p.passkeyForm(r, pageForm{
-		Where: "/signin/invitation", Button: "Create a passkey", Passkey: "create", Options: "/signin/invitation/options", Fields: []pageField{hiddenField("token", token)},
+		Where: "/signin/invitation", Button: c.T("Create a passkey"), Passkey: "create", Options: "/signin/invitation/options", Fields: []pageField{hiddenField("token", token)},
 	})
-	body := "Choose a password with at least " + strconv.Itoa(minPassword) + " characters. You sign in with it and your name, " + name + "."
+	c.Title, c.Problem = c.T("Welcome, %s", name), c.T(problem)
+	c.Body = c.T("Choose a password with at least %d characters. You sign in with it and your name, %s.", minPassword, name)
 	if len(forms) > 0 {
-		body = "You sign in as " + name + ", with a passkey or with a password of at least " + strconv.Itoa(minPassword) + " characters. A passkey is kept by your device or password manager; rules that require a strong sign-in accept it."
+		c.Body = c.T("You sign in as %s, with a passkey or with a password of at least %d characters. A passkey is kept by your device or password manager; rules that require a strong sign-in accept it.", name, minPassword)
 	}
-	return pageContent{
-		Status: http.StatusOK, Title: "Welcome, " + name, Body: body, Problem: problem,
-		Forms: append(forms, pageForm{Where: "/signin/invitation", Button: "Save the password and sign in", Fields: []pageField{
-			{"", "username", "hidden", name, "username"}, {"Password", "password", "password", "", "new-password"}, hiddenField("token", token),
-		}}),
-	}
+	c.Forms = append(forms, pageForm{Where: "/signin/invitation", Button: c.T("Save the password and sign in"), Fields: []pageField{
+		{"", "username", "hidden", name, "username"}, {c.T("Password"), "password", "password", "", "new-password"}, hiddenField("token", token),
+	}})
+	return c
 }
 
 // pageHome is the page of a signed-in person on a server without the web inbox.
-func pageHome(who Principal) pageContent {
-	return pageContent{
-		Status: http.StatusOK, Title: "You are signed in",
-		Body: "You are " + cmp.Or(who.Name, who.ID) + " of " + who.Account + ". This server has no pages: fermata inbox in a terminal " +
-			"shows the open requests. The same data as JSON:",
-		Links: []pageLink{{"open requests", api.Prefix + "/requests"}, {"runs", api.Prefix + "/runs"}, {"the API description", "/openapi.json"}},
-	}
+func pageHome(r *http.Request, who Principal) pageContent {
+	c := pageContent{Language: language.Of(r), Status: http.StatusOK}
+	c.Title = c.T("You are signed in")
+	c.Body = c.T("You are %s of %s. This server has no pages: fermata inbox in a terminal shows the open requests. The same data as JSON:", cmp.Or(who.Name, who.ID), who.Account)
+	c.Links = []pageLink{{c.T("open requests"), api.Prefix + "/requests"}, {c.T("runs"), api.Prefix + "/runs"}, {c.T("the API description"), "/openapi.json"}}
+	return c
 }
 
-func pageSignedOut(provider bool) pageContent {
-	t := pageContent{Status: http.StatusOK, Title: "You are signed out", Links: []pageLink{{"Sign in again", "/signin"}}}
+func pageSignedOut(r *http.Request, provider bool) pageContent {
+	c := pageContent{Language: language.Of(r), Status: http.StatusOK}
+	c.Title, c.Links = c.T("You are signed out"), []pageLink{{c.T("Sign in again"), "/signin"}}
 	if provider {
-		t.Body = "Your identity provider may still have a session: the next user of this browser could sign in as you."
+		c.Body = c.T("Your identity provider may still have a session: the next user of this browser could sign in as you.")
 	}
-	return t
+	return c
 }
 
 var style = func() string {
@@ -165,11 +182,12 @@ func (p *Sessions) rejectSignIn(w http.ResponseWriter, r *http.Request, err erro
 	for name, values := range why.GetHeaders() {
 		w.Header()[name] = values
 	}
-	t := pageContent{Status: why.Status, Title: "Not signed in", Body: sentence(why.Detail)}
+	c := pageContent{Language: language.Of(r), Status: why.Status}
+	c.Title, c.Body = c.T("Not signed in"), c.T(sentence(why.Detail))
 	if p.idp != nil || why.Status != http.StatusNotFound {
-		t.Links = []pageLink{{"Start again", "/signin"}}
+		c.Links = []pageLink{{c.T("Start again"), "/signin"}}
 	}
-	p.writePage(w, t)
+	p.writePage(w, c)
 }
 
 // logSignInFailure logs why a sign-in failed. Anonymous clients can cause it, so the message is

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/dialog"
+	"github.com/fermata-go/fermata/internal/language"
 	"github.com/fermata-go/fermata/internal/web/fields"
 	"github.com/fermata-go/fermata/internal/web/page"
 )
@@ -251,9 +252,9 @@ func startChat(v *page.Visit) (page.Response, error) {
 		return nil, page.ErrNotFound
 	}
 	key := cmp.Or(v.FormValue(page.IdempotencyName), client.NewID())
-	record, err := v.API.CreateConversation(v.Context(), api.CreateConversation{ID: "chat-" + key})
+	record, err := v.API.CreateConversation(v.Context(), api.CreateConversation{ID: "chat-" + key, Language: language.Wanted(v.Request)})
 	if err == nil {
-		_, err = v.API.SendMessage(v.Context(), record.ID, api.SendMessage{ID: key, Text: strings.TrimSpace(v.FormValue("text")), Channel: chatChannel})
+		_, err = v.API.SendMessage(v.Context(), record.ID, api.SendMessage{ID: key, Text: strings.TrimSpace(v.FormValue("text")), Channel: chatChannel, Language: language.Wanted(v.Request)})
 	}
 	if err != nil {
 		return keepMessage(v, "", err)
@@ -270,7 +271,7 @@ func sendChat(v *page.Visit) (page.Response, error) {
 		return nil, page.ErrNotFound
 	}
 	id := v.PathValue("id")
-	message := api.SendMessage{ID: v.FormValue(page.IdempotencyName), Channel: chatChannel}
+	message := api.SendMessage{ID: v.FormValue(page.IdempotencyName), Channel: chatChannel, Language: language.Wanted(v.Request)}
 	switch v.FormValue("answers") {
 	case "":
 		message.Question, message.Choice, _ = strings.Cut(v.FormValue("choice"), ":")

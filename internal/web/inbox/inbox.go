@@ -137,7 +137,7 @@ func (s *Pages) inboxRows(v *page.Visit, d *inboxData) ([]*requests.Model, error
 		d.Previous = d.href("cursor", list.Previous)
 	}
 	d.Partial = list.Partial
-	rows, err := s.requests.Models(list.Items)
+	rows, err := s.requests.Models(v, list.Items)
 	sortQueue(rows, d.done())
 	return rows, err
 }
@@ -198,7 +198,7 @@ func (s *Pages) next(v *page.Visit, d *inboxData, rows []*requests.Model, decide
 	if err != nil || len(rows) == 0 {
 		return ""
 	}
-	m, err := s.requests.Model(r)
+	m, err := s.requests.Model(v, r)
 	if err != nil {
 		return ""
 	}
@@ -230,7 +230,7 @@ func (s *Pages) inboxRow(v *page.Visit) (page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.requests.Model(r)
+	m, err := s.requests.Model(v, r)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/fermata-go/fermata/internal/language"
 )
 
 // assets serves the static files. Their path contains a hash of all of them, so browsers may keep
@@ -132,13 +134,15 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // manifest describes the pages as an installable application.
-func (s *Shell) manifest(w http.ResponseWriter, _ *http.Request) {
+func (s *Shell) manifest(w http.ResponseWriter, r *http.Request) {
+	lang := language.Of(r)
+	texts := s.Config.Languages[lang]
 	icon := func(name, sizes, kind, purpose string) map[string]string {
 		path, _ := s.assets.url(name) // a test checks the files
 		return map[string]string{"src": path, "sizes": sizes, "type": kind, "purpose": purpose}
 	}
 	text, err := json.Marshal(map[string]any{
-		"id": "/inbox", "name": s.Texts.Text("app.name"), "short_name": s.Texts.Text("app.name"), "description": s.Texts.Text("app.about"), "start_url": "/inbox", "scope": "/",
+		"id": "/inbox", "lang": lang, "name": texts.Text("app.name"), "short_name": texts.Text("app.name"), "description": texts.Text("app.about"), "start_url": "/inbox", "scope": "/",
 		"display": "standalone", "background_color": "#f9fafc", "theme_color": "#2f5bd7",
 		"icons": []map[string]string{
 			icon("icon.svg", "any", "image/svg+xml", "any"), icon("icon-192.png", "192x192", "image/png", "any"), icon("icon-512.png", "512x512", "image/png", "any"),

@@ -25,7 +25,7 @@ func (v *Visit) takeNotes() []string {
 		return nil
 	}
 	http.SetCookie(v.W, v.cookie(noteCookie, "", -1))
-	text, ok := v.Shell.Texts[notePrefix+c.Value]
+	text, ok := v.Texts[notePrefix+c.Value]
 	if !ok {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 
 // ChannelTitle returns the name of a channel.
 func (v *Visit) ChannelTitle(kind string) string {
-	if title, ok := v.Shell.Texts["channel."+kind]; ok {
+	if title, ok := v.Texts["channel."+kind]; ok {
 		return title
 	}
 	return kind

@@ -3,6 +3,8 @@ package page
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/fermata-go/fermata/internal/language"
 )
 
 const (
@@ -16,9 +18,9 @@ const (
 )
 
 // pushWorker serves the service worker, with its icon and text.
-func (s *Shell) pushWorker(w http.ResponseWriter, _ *http.Request) {
+func (s *Shell) pushWorker(w http.ResponseWriter, r *http.Request) {
 	icon, _ := s.assets.url("icon-192.png") // a test checks the files
-	config, err := json.Marshal(map[string]string{"icon": icon, "fallback": s.Texts.Text("push.fallback")})
+	config, err := json.Marshal(map[string]string{"icon": icon, "fallback": s.Config.Languages[language.Of(r)].Text("push.fallback")})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -27,12 +27,12 @@ type Config struct {
 	Now func() time.Time
 	// Chat reports that the server has an assistant, Tour that new users see what to try.
 	Chat, Tour bool
-	// Texts are the texts of the language.
-	Texts texts.Translation
+	// Languages has the texts by language.
+	Languages map[string]texts.Translation
 	// Static has the folder static, Templates the folder templates.
 	Static, Templates fs.FS
-	// Funcs are the template functions of the areas, in addition to the shared ones.
-	Funcs template.FuncMap
+	// Funcs returns the template functions of the areas, in addition to the shared ones.
+	Funcs func(texts.Translation) template.FuncMap
 }
 
 // Limiter is an API that applies its limits to pages too. Without them rejected answers a request.
@@ -44,23 +44,24 @@ type Limiter interface {
 // share one.
 type Shell struct {
 	Config Config
-	Texts  texts.Translation
 
 	assets    *assets
-	templates map[string]*template.Template
+	templates map[string]map[string]*template.Template // by language and name
 	mux       *http.ServeMux
 	paths     map[string]bool // paths of GET routes, for the navigation
 }
 
 // New parses the templates and loads the static files.
 func New(config Config) (*Shell, error) {
-	s := &Shell{Config: config, Texts: config.Texts, mux: http.NewServeMux(), paths: make(map[string]bool)}
+	s := &Shell{Config: config, templates: make(map[string]map[string]*template.Template), mux: http.NewServeMux(), paths: make(map[string]bool)}
 	var err error
 	if s.assets, err = loadAssets(config.Static); err != nil {
 		return nil, err
 	}
-	if s.templates, err = s.parseTemplates(); err != nil {
-		return nil, err
+	for language, texts := range config.Languages {
+		if s.templates[language], err = s.parseTemplates(texts); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }

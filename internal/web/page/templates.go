@@ -11,11 +11,13 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/internal/safehtml"
+	"github.com/fermata-go/fermata/internal/web/texts"
 )
 
-// parseTemplates parses templates/*.html, each with the shell and all parts.
-func (s *Shell) parseTemplates() (map[string]*template.Template, error) {
-	base, err := template.New("").Funcs(s.Funcs()).ParseFS(s.Config.Templates, "templates/parts/*.html")
+// parseTemplates parses templates/*.html with the texts of a language, each with the shell and all
+// parts.
+func (s *Shell) parseTemplates(texts texts.Translation) (map[string]*template.Template, error) {
+	base, err := template.New("").Funcs(s.Funcs(texts)).ParseFS(s.Config.Templates, "templates/parts/*.html")
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +39,11 @@ func (s *Shell) parseTemplates() (map[string]*template.Template, error) {
 	return pages, nil
 }
 
-// Funcs are the functions of all templates.
-func (s *Shell) Funcs() template.FuncMap {
+// Funcs are the functions of all templates, with the texts of a language.
+func (s *Shell) Funcs(texts texts.Translation) template.FuncMap {
 	all := template.FuncMap{
-		"t":      s.Texts.Text,
-		"tn":     s.Texts.Count,
+		"t":      texts.Text,
+		"tn":     texts.Count,
 		"static": s.assets.url,
 		"icons":  func() template.HTML { return template.HTML(s.assets.icons) }, // our own file
 		"icon":   icon,
@@ -50,7 +52,7 @@ func (s *Shell) Funcs() template.FuncMap {
 		"mark":       safehtml.Block,
 		"markLine":   safehtml.Line,
 		"isSystem":   isSystem,
-		"value":      s.jsonValue,
+		"value":      func(data json.RawMessage) template.HTML { return jsonValue(texts, data) },
 		"initials":   initials,
 		"heading":    func(label string) string { return strings.TrimSuffix(label, "…") }, // of a button
 		"runURL":     RunURL,
@@ -72,7 +74,7 @@ func (s *Shell) Funcs() template.FuncMap {
 			return d
 		},
 	}
-	maps.Copy(all, s.Config.Funcs)
+	maps.Copy(all, s.Config.Funcs(texts))
 	return all
 }
 
@@ -133,10 +135,10 @@ func short(digest string) string {
 }
 
 // jsonValue renders a JSON value verbatim.
-func (s *Shell) jsonValue(data json.RawMessage) template.HTML {
+func jsonValue(texts texts.Translation, data json.RawMessage) template.HTML {
 	return safehtml.JSON(data, safehtml.Labels{
-		Fold: func(size string) string { return s.Texts.Text("value.fold", size) }, Empty: s.Texts.Text("value.empty"),
-		Characters: func(n int) string { return s.Texts.Count("value.characters", n) }, Items: func(n int) string { return s.Texts.Count("value.items", n) },
+		Fold: func(size string) string { return texts.Text("value.fold", size) }, Empty: texts.Text("value.empty"),
+		Characters: func(n int) string { return texts.Count("value.characters", n) }, Items: func(n int) string { return texts.Count("value.items", n) },
 	})
 }
 

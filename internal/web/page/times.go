@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ func (v *Visit) ZoneName() string { return v.Zone.String() }
 
 // Exact returns a time with its date in the viewer's time zone.
 func (v *Visit) Exact(at time.Time) string {
-	return at.In(v.Zone).Format("2006-01-02 15:04:05") + " " + v.ZoneName()
+	return at.In(v.Zone).Format(v.T("time.exact")) + " " + v.ZoneName()
 }
 
 // Clock returns the time of day, with the date if it is not today.
@@ -118,15 +119,16 @@ func (v *Visit) timeElement(at time.Time, rel, text string) template.HTML {
 
 // span returns a duration with one unit, such as "14 min".
 func (v *Visit) span(d time.Duration) string {
+	n, unit := int(d.Hours()/24), 3
 	switch {
 	case d < time.Minute:
-		return v.T("time.seconds", max(int(d.Seconds()), 1))
+		n, unit = max(int(d.Seconds()), 1), 0
 	case d < time.Hour:
-		return v.T("time.minutes", int(d.Minutes()))
+		n, unit = int(d.Minutes()), 1
 	case d < 48*time.Hour:
-		return v.T("time.hours", int(d.Hours()))
+		n, unit = int(d.Hours()), 2
 	}
-	return v.T("time.days", int(d.Hours()/24))
+	return strconv.Itoa(n) + " " + strings.Fields(v.T("time.units"))[unit]
 }
 
 // Soon reports whether a deadline is within 15 minutes.

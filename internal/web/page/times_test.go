@@ -9,7 +9,7 @@ import (
 )
 
 func TestLocalProblem_TimesAreInTheViewersZone(t *testing.T) {
-	v := &Visit{Shell: &Shell{Texts: texts.English}, Zone: time.FixedZone("UTC+2", 2*60*60), Now: time.Date(2026, 11, 19, 8, 0, 0, 0, time.UTC)}
+	v := &Visit{Texts: texts.English, Zone: time.FixedZone("UTC+2", 2*60*60), Now: time.Date(2026, 11, 19, 8, 0, 0, 0, time.UTC)}
 	sent := &api.Problem{
 		Detail: "the snooze must end before the deadline, 2026-11-19 12:44 UTC.",
 		Fields: []api.Field{{Message: "effective at 2026-11-19 22:30:05 UTC, not on 2026-13-45 12:44 UTC"}},

@@ -13,6 +13,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/language"
+	"github.com/fermata-go/fermata/internal/web/texts"
 )
 
 // Visit is one request of a browser for a page.
@@ -27,6 +29,9 @@ type Visit struct {
 	Me   api.Me
 	Now  time.Time
 	Zone *time.Location
+	// Language is that of the viewer, and Texts are its texts.
+	Language string
+	Texts    texts.Translation
 }
 
 const (
@@ -53,17 +58,18 @@ func (v *Visit) cookieName(name string) string {
 }
 
 func (s *Shell) newVisit(w http.ResponseWriter, r *http.Request) *Visit {
-	v := &Visit{Request: r, Shell: s, W: w, API: apiClient(s.Config.API, w, r), Now: s.Config.Now(), Zone: zoneOf(r)}
+	v := &Visit{Request: r, Shell: s, W: w, API: apiClient(s.Config.API, w, r), Now: s.Config.Now(), Zone: zoneOf(r), Language: language.Of(r)}
+	v.Texts = s.Config.Languages[v.Language]
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	return v
 }
 
 // T returns a text; see [texts.Translation.Text].
-func (v *Visit) T(key string, args ...any) string { return v.Shell.Texts.Text(key, args...) }
+func (v *Visit) T(key string, args ...any) string { return v.Texts.Text(key, args...) }
 
 // TN returns a text with a number; see [texts.Translation.Count].
 func (v *Visit) TN(key string, n int, args ...any) string {
-	return v.Shell.Texts.Count(key, n, args...)
+	return v.Texts.Count(key, n, args...)
 }
 
 // A Handler makes the response to a visit.
@@ -137,7 +143,7 @@ func (p Page) Write(v *Visit) error {
 		p.Status = http.StatusOK
 	}
 	data := layout{Page: p, Visit: v, Nav: s.navigation(v, p.Nav), Notes: v.takeNotes()}
-	return s.render(v.W, p.Status, p.TrustedTypes, s.templates[p.Name], "shell", data)
+	return s.render(v.W, p.Status, p.TrustedTypes, s.templates[v.Language][p.Name], "shell", data)
 }
 
 // Fragment is a part of a page, for live updates: a template of the page's file.
@@ -149,7 +155,7 @@ type Fragment struct {
 }
 
 func (f Fragment) Write(v *Visit) error {
-	return v.Shell.render(v.W, cmp.Or(f.Status, http.StatusOK), "", v.Shell.templates[f.Name], f.Part, layout{Page: Page{Name: f.Name, Data: f.Data}, Visit: v})
+	return v.Shell.render(v.W, cmp.Or(f.Status, http.StatusOK), "", v.Shell.templates[v.Language][f.Name], f.Part, layout{Page: Page{Name: f.Name, Data: f.Data}, Visit: v})
 }
 
 // render writes the result of a template, or nothing if it fails.

@@ -145,7 +145,7 @@ func (s *Pages) newActionForm(v *page.Visit) (*actionForm, action, error) {
 	if err != nil {
 		return nil, a, err
 	}
-	m, err := s.Model(r)
+	m, err := s.Model(v, r)
 	if err != nil {
 		return nil, a, err
 	}

@@ -118,7 +118,7 @@ func (s *Pages) batchData(v *page.Visit) (*batchData, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, err := s.Model(like)
+	first, err := s.Model(v, like)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (s *Pages) batchData(v *page.Visit) (*batchData, error) {
 	if err != nil {
 		return nil, err
 	}
-	models, err := s.Models(list.Items)
+	models, err := s.Models(v, list.Items)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func (m *Model) rowRendering() api.Rendering {
 	for _, a := range m.Args {
 		text += "\n" + safehtml.Plain(a.Name) + "\n" + string(a.Value)
 	}
-	return api.NewRendering(text, "web", "web-batch@1")
+	return api.NewRendering(text, "web", m.template("batch@1"))
 }
 
 // decideItem decides one request that the page listed. A problem of the API is part of the result.
@@ -291,7 +291,7 @@ func (s *Pages) decideItem(v *page.Visit, d *batchData, item, key string, answer
 	if err != nil {
 		return batchResult{}, err
 	}
-	m, err := s.Model(r)
+	m, err := s.Model(v, r)
 	if err != nil {
 		return batchResult{}, err
 	}

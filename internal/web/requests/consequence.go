@@ -83,7 +83,7 @@ func missingText(missing []api.MissingVotes) string {
 func (m *Model) refusalText(v *page.Visit, code string) string {
 	key := "refused." + code
 	text := refusal.Sentence(code, "") // of a newer server
-	if _, known := v.Shell.Texts[key]; known {
+	if _, known := v.Texts[key]; known {
 		text = v.T(key)
 	}
 	if code == codeWeakAuth {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/web/texts"
 )
 
 // evidence is an item of the section Evidence.
@@ -21,15 +22,15 @@ type evidence struct {
 
 // readEvidence lists what an approval is based on: the state of the target, why an earlier approval
 // is void, and what the program added.
-func (s *Pages) readEvidence(m *Model) {
+func (m *Model) readEvidence(texts texts.Translation) {
 	if m.Approval == nil {
 		return
 	}
 	if m.Approval.Voided != "" {
-		m.Evidence = append(m.Evidence, evidence{Title: s.shell.Texts.Text("evidence.voided"), Text: m.Approval.Voided})
+		m.Evidence = append(m.Evidence, evidence{Title: texts.Text("evidence.voided"), Text: m.Approval.Voided})
 	}
 	if m.Approval.Target != nil {
-		m.Evidence = append(m.Evidence, evidence{Title: s.shell.Texts.Text("evidence.target"), Source: s.shell.Texts.Text("evidence.target.source"), Value: m.Approval.Target, Before: m.Approval.PreviousTarget})
+		m.Evidence = append(m.Evidence, evidence{Title: texts.Text("evidence.target"), Source: texts.Text("evidence.target.source"), Value: m.Approval.Target, Before: m.Approval.PreviousTarget})
 	}
 	if m.Activity != nil && m.Activity.Edit != nil { // the rest describes the requested arguments
 		return

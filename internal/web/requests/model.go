@@ -8,8 +8,10 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/language"
 	"github.com/fermata-go/fermata/internal/safehtml"
 	"github.com/fermata-go/fermata/internal/schemaform"
+	"github.com/fermata-go/fermata/internal/web/page"
 )
 
 // StatePending is the state of an open request.
@@ -18,7 +20,8 @@ const StatePending = "pending"
 // Model is a request with what the pages derive from it.
 type Model struct {
 	ViewData
-	view *kindView
+	view     *kindView
+	language string
 	// Sentence is the heading, and Line its short form in lists.
 	Sentence, Line template.HTML
 	Body           template.HTML
@@ -90,20 +93,20 @@ func (m *Model) Revision() int64 {
 }
 
 // Model derives what the pages show of a request.
-func (s *Pages) Model(r api.Request) (*Model, error) {
-	m := &Model{ViewData: ViewData{Request: r}}
+func (s *Pages) Model(v *page.Visit, r api.Request) (*Model, error) {
+	m := &Model{ViewData: ViewData{Request: r}, language: v.Language}
 	m.readOrigin()
 	m.readQuestion()
-	s.readEvidence(m)
+	m.readEvidence(v.Texts)
 	m.view = s.viewFor(m)
 	var err error
-	if m.Sentence, err = m.view.render("sentence", m.ViewData); err != nil {
+	if m.Sentence, err = m.view.render(v.Language, "sentence", m.ViewData); err != nil {
 		return nil, err
 	}
-	if m.Line, err = m.view.render("line", m.ViewData); err != nil {
+	if m.Line, err = m.view.render(v.Language, "line", m.ViewData); err != nil {
 		return nil, err
 	}
-	if m.Body, err = m.view.render("body", m.ViewData); err != nil {
+	if m.Body, err = m.view.render(v.Language, "body", m.ViewData); err != nil {
 		return nil, err
 	}
 	for _, a := range m.Args {
@@ -113,11 +116,11 @@ func (s *Pages) Model(r api.Request) (*Model, error) {
 }
 
 // Models derives what the pages show of several requests.
-func (s *Pages) Models(items []api.Request) ([]*Model, error) {
+func (s *Pages) Models(v *page.Visit, items []api.Request) ([]*Model, error) {
 	models := make([]*Model, len(items))
 	for i, r := range items {
 		var err error
-		if models[i], err = s.Model(r); err != nil {
+		if models[i], err = s.Model(v, r); err != nil {
 			return nil, err
 		}
 	}
@@ -233,13 +236,21 @@ func (m *Model) shape() string {
 }
 
 // Rendering returns what the page shows of the question as text, without markup. It depends on the
-// request and on the version of the templates only.
+// request, the language and the version of the templates only.
 func (m *Model) Rendering() api.Rendering {
 	text := plainText(string(m.Sentence) + "\n" + string(m.Body))
 	for _, e := range m.Evidence {
 		text += "\n" + safehtml.Plain(e.Title) + "\n" + string(e.Value) + e.Text
 	}
-	return api.NewRendering(text, "web", "web-"+m.view.Kind+"@2")
+	return api.NewRendering(text, "web", m.template(m.view.Kind+"@2"))
+}
+
+// template names a template and its version, and the language if it is not English.
+func (m *Model) template(name string) string {
+	if m.language == language.English {
+		return "web-" + name
+	}
+	return "web-" + name + "-" + m.language
 }
 
 // Dots returns one value for each needed vote: whether it is there.

@@ -128,7 +128,7 @@ func (d *PageData) Scripts(names ...string) []string {
 }
 
 func (s *Pages) PageData(v *page.Visit, r api.Request) (*PageData, error) {
-	m, err := s.Model(r)
+	m, err := s.Model(v, r)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (s *Pages) viewed(v *page.Visit) (page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.Model(r)
+	m, err := s.Model(v, r)
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func (s *Pages) similar(v *page.Visit, m *Model) (list []similarDecision) {
 			continue
 		}
 		other.useApprovedArgs()
-		list = append(list, similarDecision{ID: r.ID, Sentence: headline(s.shell.Texts, other.ViewData), Decision: *r.Decision, Difference: amountDifference(v, other, m)})
+		list = append(list, similarDecision{ID: r.ID, Sentence: headline(v.Texts, other.ViewData), Decision: *r.Decision, Difference: amountDifference(v, other, m)})
 	}
 	slices.SortStableFunc(list, func(a, b similarDecision) int { return b.Decision.At.Compare(a.Decision.At) })
 	return list[:min(len(list), maxSimilar)]

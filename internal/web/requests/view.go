@@ -55,8 +55,8 @@ type ViewData struct {
 // kindView is a parsed view.
 type kindView struct {
 	View
-	templates *template.Template
-	script    string // its path
+	templates map[string]*template.Template // by language
+	script    string                        // its path
 }
 
 // genericView is the name of the view for kinds without one.
@@ -76,13 +76,15 @@ func (s *Pages) parseViews(builtIn fs.FS, own []View) (map[string]*kindView, err
 		}
 		all = append(all, View{Kind: strings.TrimSuffix(path.Base(name), ".html"), Template: string(text)})
 	}
-	base, err := template.New("").Funcs(s.shell.Funcs()).ParseFS(builtIn, "views/"+genericView+".html")
-	if err != nil {
-		return nil, err
+	bases := make(map[string]*template.Template)
+	for language, texts := range s.shell.Config.Languages {
+		if bases[language], err = template.New("").Funcs(s.shell.Funcs(texts)).ParseFS(builtIn, "views/"+genericView+".html"); err != nil {
+			return nil, err
+		}
 	}
 	views := make(map[string]*kindView)
 	for _, v := range append(all, own...) {
-		parsed, err := s.parseView(base, v)
+		parsed, err := s.parseView(bases, v)
 		if err != nil {
 			return nil, fmt.Errorf("web: view of kind %q: %w", v.Kind, err)
 		}
@@ -91,7 +93,7 @@ func (s *Pages) parseViews(builtIn fs.FS, own []View) (map[string]*kindView, err
 	return views, nil
 }
 
-func (s *Pages) parseView(base *template.Template, v View) (*kindView, error) {
+func (s *Pages) parseView(bases map[string]*template.Template, v View) (*kindView, error) {
 	switch {
 	case v.Kind == "":
 		return nil, errors.New("the view has no Kind")
@@ -100,14 +102,17 @@ func (s *Pages) parseView(base *template.Template, v View) (*kindView, error) {
 	case (v.Element == "") != (len(v.Script) == 0):
 		return nil, errors.New("the view needs both Element and Script, or neither")
 	}
-	t, err := base.Clone()
-	if err == nil {
-		t, err = t.Parse(v.Template)
+	parsed := &kindView{View: v, templates: make(map[string]*template.Template)}
+	for language, base := range bases {
+		t, err := base.Clone()
+		if err == nil {
+			t, err = t.Parse(v.Template)
+		}
+		if err != nil {
+			return nil, err
+		}
+		parsed.templates[language] = t
 	}
-	if err != nil {
-		return nil, err
-	}
-	parsed := &kindView{View: v, templates: t}
 	if v.Element != "" {
 		name := "view-" + v.Element + ".js"
 		if err := s.shell.AddStatic(name, v.Script); err != nil {
@@ -121,9 +126,9 @@ func (s *Pages) parseView(base *template.Template, v View) (*kindView, error) {
 func notElementName(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-') }
 
 // render returns the result of one of the view's templates.
-func (k *kindView) render(name string, data ViewData) (template.HTML, error) {
+func (k *kindView) render(language, name string, data ViewData) (template.HTML, error) {
 	var b strings.Builder
-	if err := k.templates.ExecuteTemplate(&b, name, data); err != nil {
+	if err := k.templates[language].ExecuteTemplate(&b, name, data); err != nil {
 		return "", err
 	}
 	return template.HTML(strings.TrimSpace(b.String())), nil

@@ -112,7 +112,7 @@ func (s *Pages) loadRun(v *page.Visit) (data runData, err error) {
 	}
 	for _, r := range data.Requests {
 		if r.State == requests.StatePending {
-			m, err := s.requests.Model(r)
+			m, err := s.requests.Model(v, r)
 			if err != nil {
 				return data, err
 			}

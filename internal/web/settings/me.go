@@ -14,6 +14,7 @@ import (
 func Routes() page.Routes {
 	return page.Routes{
 		"GET /me":                         me,
+		"POST /me/language":               chooseLanguage,
 		"POST /me/notifications":          saveNotifications,
 		"POST /me/passkeys":               addPasskey,
 		"POST /me/passkeys/options":       passkeyOptions,
@@ -38,14 +39,15 @@ type meData struct {
 	Push          *pushData          // nil if the server does not notify browsers
 
 	api.Me
-	Passkeys *passkeysData     // nil: the person signs in otherwise
-	Links    []api.ChannelLink // the linked accounts of channels
-	Sessions credentialTable
+	Languages []languageChoice
+	Passkeys  *passkeysData     // nil: the person signs in otherwise
+	Links     []api.ChannelLink // the linked accounts of channels
+	Sessions  credentialTable
 }
 
 // me shows the signed-in person.
 func me(v *page.Visit) (page.Response, error) {
-	data := meData{Me: v.Me}
+	data := meData{Me: v.Me, Languages: languagesOf(v)}
 	var err error
 	if data.Notifications, err = notificationsOf(v); err != nil {
 		return nil, err

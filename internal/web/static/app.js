@@ -11,13 +11,15 @@ function storeZone() {
 
 /** The shortest span in one unit, as the server writes it: 14 min. */
 function span(seconds) {
-  if (seconds < 60) return [Math.max(1, Math.floor(seconds)), "second"];
-  if (seconds < 3600) return [Math.floor(seconds / 60), "minute"];
-  if (seconds < 48 * 3600) return [Math.floor(seconds / 3600), "hour"];
-  return [Math.floor(seconds / 86400), "day"];
+  const [second, minute, hour, day] = units;
+  if (seconds < 60) return [Math.max(1, Math.floor(seconds)), second];
+  if (seconds < 3600) return [Math.floor(seconds / 60), minute];
+  if (seconds < 48 * 3600) return [Math.floor(seconds / 3600), hour];
+  return [Math.floor(seconds / 86400), day];
 }
 
-const shortUnits = { second: "s", minute: "min", hour: "h", day: "d" };
+const units = document.documentElement.dataset.units.split(" ");
+const inUnits = new RegExp(`\\d+ (${units.map((unit) => unit.replaceAll(".", "\\.")).join("|")})(?!\\p{L})`, "u");
 
 /** Keeps relative times current. The server wrote the first text; only the number changes. */
 export function refreshTimes(root = document) {
@@ -25,7 +27,7 @@ export function refreshTimes(root = document) {
     const away = (Date.parse(el.dateTime) - Date.now()) / 1000;
     if ((el.dataset.rel === "ago") !== away < 0) continue; // it has passed: the server knows the words
     const [n, unit] = span(Math.abs(away));
-    const text = el.textContent.replace(/\d+\s+(s|min|h|d)\b/, `${n} ${shortUnits[unit]}`);
+    const text = el.textContent.replace(inUnits, `${n} ${unit}`);
     if (text !== el.textContent) el.textContent = text;
   }
 }

@@ -4,6 +4,8 @@ package texts
 import (
 	"fmt"
 	"maps"
+
+	"github.com/fermata-go/fermata/internal/language"
 )
 
 // Translation has the texts of one language by key.
@@ -43,7 +45,15 @@ func merged(tables ...Translation) Translation {
 	return all
 }
 
+// Languages has the texts by language.
+var Languages = map[string]Translation{language.English: English, language.German: German}
+
 var coreTexts = Translation{
+	"language.name":    "English",
+	"language.title":   "Language",
+	"language.browser": "As in the browser",
+	"note.language":    "The pages are in English now.",
+
 	"app.name":  "Fermata",
 	"app.about": "Approve, answer and review what agents ask.",
 	"app.skip":  "Skip to the content",
@@ -85,14 +95,12 @@ var coreTexts = Translation{
 	"time.left":     "%s left",
 	"time.now":      "now",
 	"time.overdue":  "overdue",
-	"time.seconds":  "%d s",
-	"time.minutes":  "%d min",
-	"time.hours":    "%d h",
-	"time.days":     "%d d",
+	"time.units":    "s min h d",
 	"time.months":   "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec",
 	"time.weekdays": "Sun Mon Tue Wed Thu Fri Sat",
 	"time.day":      "%d %s %s",
 	"time.date":     "%d %s %d %s",
+	"time.exact":    "2006-01-02 15:04:05",
 
 	"value.fold":             "Show all (%s)",
 	"value.empty":            "empty",
@@ -369,7 +377,6 @@ var coreTexts = Translation{
 	"analytics.empty.title":  "No decisions yet",
 	"analytics.empty.text":   "Numbers appear with the first request in this period.",
 
-	// deliveries.go
 	// me.go
 	"me.title":           "Profile",
 	"me.you":             "You",
@@ -390,7 +397,6 @@ var coreTexts = Translation{
 	"me.until":           "Ends",
 	"me.more":            "More",
 
-	// admin.go
 	// docs.go
 	"docs.title":      "API documentation",
 	"docs.download":   "OpenAPI document",

@@ -183,7 +183,9 @@ func (s *Server) AtHostName() *Server {
 // Browser is a browser of one person, without scripts.
 type Browser struct {
 	*Server
-	http *http.Client
+	// Language is the header Accept-Language; "" for none.
+	Language string
+	http     *http.Client
 }
 
 // Visitor returns a browser that is not signed in.
@@ -237,6 +239,9 @@ func (b *Browser) Post(path string, fields ...string) Response {
 func (b *Browser) Do(r *http.Request) Response {
 	b.Helper()
 	r.Header.Set("Accept", "text/html,*/*;q=0.8")
+	if b.Language != "" {
+		r.Header.Set("Accept-Language", b.Language)
+	}
 	answer, err := b.http.Do(r)
 	b.must(err)
 	defer answer.Body.Close()

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/fermata-go/fermata/internal/strictjson"
@@ -75,21 +76,15 @@ func ListGraphs(ctx context.Context, config Config) ([]string, error) {
 
 // eachPaused calls each for the paused threads until it returns false.
 func (c *client) eachPaused(ctx context.Context, each func(threadInfo) bool) error {
-	const page = 100
-	for offset := 0; ; offset += page {
-		threads, err := c.search(ctx, offset, page)
-		if err != nil {
-			return err
-		}
+	return eachPage(opSearch, func(offset int) (int, error) {
+		threads, err := c.search(ctx, offset)
 		for _, t := range threads {
 			if !each(t) {
-				return nil
+				return 0, nil
 			}
 		}
-		if len(threads) < page {
-			return nil
-		}
-	}
+		return len(threads), err
+	})
 }
 
 // Adopts reports whether the input is that of a [Paused] thread.
@@ -119,7 +114,7 @@ func (x *execution) findAdopted(ctx context.Context, a adoption) (id string, err
 
 // mark changes the metadata of the thread.
 func (x *execution) mark(ctx context.Context, value string) error {
-	return x.provider.client.call(ctx, "marking the thread", http.MethodPatch, "/threads/"+x.thread, object{"metadata": object{"fermata": value}}, nil)
+	return x.provider.client.call(ctx, "marking the thread", http.MethodPatch, "/threads/"+url.PathEscape(x.thread), object{"metadata": object{"fermata": value}}, nil)
 }
 
 // adopt shows what a paused thread asks.
@@ -155,7 +150,9 @@ func (x *execution) adopt(ctx context.Context) (provider.Result, error) {
 func (x *execution) pause(ctx context.Context, state *threadState, raised []rawInterrupt) (provider.Result, error) {
 	switch {
 	case len(raised) > 0:
-		x.raise(x.Run, state, x.scrubAll(raised))
+		if !x.raise(x.Run, state, x.scrubAll(raised)) {
+			return x.tooMany(ctx)
+		}
 	case len(state.Next) > 0:
 		q := breakpointQuestion(state)
 		q.Data = x.scrub(q.Data)

@@ -15,9 +15,6 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// maxBody limits the body of a response that is not a stream.
-const maxBody = 64 << 20 // bytes
-
 // statusError is a response with an error status. It has no text of the server, which may contain
 // the thread id or data of the run.
 type statusError struct {
@@ -91,6 +88,9 @@ func (c *client) request(ctx context.Context, op, method, path string, body any,
 		}
 		content = bytes.NewReader(data)
 	}
+	if err := checkPath(path); err != nil {
+		return nil, &connError{op, err}
+	}
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, content)
 	if err != nil {
 		return nil, connectionError(op, err)
@@ -113,6 +113,7 @@ func (c *client) request(ctx context.Context, op, method, path string, body any,
 		return response, nil
 	}
 	defer func() { _ = response.Body.Close() }()
+	defer closeLater(response).Stop()
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
 	failed := &statusError{op: op, status: response.StatusCode}
 	failed.busy = (failed.status == http.StatusConflict || failed.status == http.StatusUnprocessableEntity) &&
@@ -122,6 +123,8 @@ func (c *client) request(ctx context.Context, op, method, path string, body any,
 
 // call makes a call with a short JSON response. out may be nil.
 func (c *client) call(ctx context.Context, op, method, path string, body, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	response, err := c.request(ctx, op, method, path, body, nil)
 	if err != nil {
 		return err
@@ -132,12 +135,14 @@ func (c *client) call(ctx context.Context, op, method, path string, body, out an
 		return connectionError(op, err)
 	}
 	if len(data) > maxBody {
-		return &connError{op, errors.New("the response is too large")}
+		return &connError{op, errTooLarge}
 	}
 	if out == nil {
 		return nil
 	}
-	if err := json.Unmarshal(data, out); err != nil {
+	if err := json.Unmarshal(data, out); errors.Is(err, errTooMany) {
+		return &connError{op, errTooMany}
+	} else if err != nil {
 		return &connError{op, errors.New("the response is not the expected JSON")}
 	}
 	return nil
@@ -152,7 +157,7 @@ type threadInfo struct {
 		Assistant string `json:"assistant_id"`
 		Fermata   string `json:"fermata"`
 	} `json:"metadata"`
-	Interrupts map[string][]rawInterrupt `json:"interrupts"`
+	Interrupts dict[list[rawInterrupt]] `json:"interrupts"`
 }
 
 // rawInterrupt is an interrupt as the server sends it.
@@ -165,8 +170,8 @@ type rawInterrupt struct {
 // threadState is the newest checkpoint of a thread.
 type threadState struct {
 	Values     json.RawMessage `json:"values"`
-	Next       []string        `json:"next"`
-	Tasks      []task          `json:"tasks"`
+	Next       list[string]    `json:"next"`
+	Tasks      list[task]      `json:"tasks"`
 	Checkpoint checkpointRef   `json:"checkpoint"`
 	Parent     *checkpointRef  `json:"parent_checkpoint"`
 	Metadata   struct {
@@ -179,9 +184,9 @@ type checkpointRef struct {
 }
 
 type task struct {
-	Name       string          `json:"name"`
-	Interrupts []rawInterrupt  `json:"interrupts"`
-	State      json.RawMessage `json:"state"`
+	Name       string             `json:"name"`
+	Interrupts list[rawInterrupt] `json:"interrupts"`
+	State      json.RawMessage    `json:"state"`
 }
 
 // nodeOf returns the names of the nodes that raised an interrupt, from the root graph inwards.
@@ -193,7 +198,7 @@ func nodeOf(tasks []task, id string) []string {
 			}
 			path := []string{each.Name}
 			var below threadState
-			if len(each.State) > 0 && json.Unmarshal(each.State, &below) == nil {
+			if len(each.State) > 0 && len(each.State) <= maxNested && json.Unmarshal(each.State, &below) == nil {
 				path = append(path, nodeOf(below.Tasks, id)...)
 			}
 			return path
@@ -224,7 +229,7 @@ type runInfo struct {
 	Status   string `json:"status"`
 	Metadata struct {
 		// Keys say which steps of ours the run executes.
-		Keys []string `json:"fermata_keys"`
+		Keys list[string] `json:"fermata_keys"`
 	} `json:"metadata"`
 }
 
@@ -237,62 +242,71 @@ func (c *client) createThread(ctx context.Context, id string) error {
 }
 
 func (c *client) thread(ctx context.Context, id string) (t threadInfo, err error) {
-	err = c.call(ctx, "reading the thread", http.MethodGet, "/threads/"+id, nil, &t)
+	err = c.call(ctx, "reading the thread", http.MethodGet, "/threads/"+url.PathEscape(id), nil, &t)
 	return t, err
 }
 
 func (c *client) state(ctx context.Context, id string) (s threadState, err error) {
-	err = c.call(ctx, "reading the state", http.MethodGet, "/threads/"+id+"/state?subgraphs=true", nil, &s)
+	err = c.call(ctx, "reading the state", http.MethodGet, "/threads/"+url.PathEscape(id)+"/state?subgraphs=true", nil, &s)
 	return s, err
+}
+
+// pageSize is the number of elements of a page of a list.
+const pageSize = 100
+
+// eachPage calls page with increasing offsets until it returns fewer elements than a page has.
+func eachPage(op string, page func(offset int) (elements int, err error)) error {
+	for n := range maxPages {
+		if elements, err := page(n * pageSize); err != nil || elements < pageSize {
+			return err
+		}
+	}
+	return &connError{op, errPages}
 }
 
 // runs returns all runs of a thread.
 func (c *client) runs(ctx context.Context, thread string) (all []runInfo, err error) {
-	const page = 100
-	for {
-		var more []runInfo
-		path := fmt.Sprintf("/threads/%s/runs?limit=%d&offset=%d", thread, page, len(all))
-		if err := c.call(ctx, "listing the runs", http.MethodGet, path, nil, &more); err != nil {
-			return nil, err
-		}
+	const op = "listing the runs"
+	err = eachPage(op, func(offset int) (int, error) {
+		var more list[runInfo]
+		path := fmt.Sprintf("/threads/%s/runs?limit=%d&offset=%d", url.PathEscape(thread), pageSize, offset)
+		err := c.call(ctx, op, http.MethodGet, path, nil, &more)
 		all = append(all, more...)
-		if len(more) < page {
-			return all, nil
-		}
-	}
+		return len(more), err
+	})
+	return all, err
 }
 
 func (c *client) run(ctx context.Context, thread, run string) (r runInfo, err error) {
-	err = c.call(ctx, "reading the run", http.MethodGet, "/threads/"+thread+"/runs/"+run, nil, &r)
+	err = c.call(ctx, "reading the run", http.MethodGet, "/threads/"+url.PathEscape(thread)+"/runs/"+url.PathEscape(run), nil, &r)
 	return r, err
 }
 
-// search returns a page of the paused threads, the newest first.
-func (c *client) search(ctx context.Context, offset, limit int) (list []threadInfo, err error) {
-	err = c.call(ctx, "searching paused threads", http.MethodPost, "/threads/search", map[string]any{
-		"status": "interrupted", "limit": limit, "offset": offset, "sort_by": "created_at", "sort_order": "asc",
-	}, &list)
-	return list, err
+const opSearch = "searching paused threads"
+
+// search returns a page of the paused threads, the oldest first.
+func (c *client) search(ctx context.Context, offset int) (page list[threadInfo], err error) {
+	err = c.call(ctx, opSearch, http.MethodPost, "/threads/search", map[string]any{
+		"status": "interrupted", "limit": pageSize, "offset": offset, "sort_by": "created_at", "sort_order": "asc",
+	}, &page)
+	return page, err
 }
 
 // graphs returns the names of the graphs, sorted. Each graph has at least one assistant.
 func (c *client) graphs(ctx context.Context) (names []string, err error) {
-	const page = 100
-	for offset := 0; ; offset += page {
-		var list []struct {
+	const op = "listing assistants"
+	err = eachPage(op, func(offset int) (int, error) {
+		var page list[struct {
 			Graph string `json:"graph_id"`
-		}
-		if err := c.call(ctx, "listing assistants", http.MethodPost, "/assistants/search", map[string]any{"limit": page, "offset": offset}, &list); err != nil {
-			return nil, err
-		}
-		for _, a := range list {
+		}]
+		err := c.call(ctx, op, http.MethodPost, "/assistants/search", map[string]any{"limit": pageSize, "offset": offset}, &page)
+		for _, a := range page {
 			names = append(names, a.Graph)
 		}
-		if len(list) < page {
-			slices.Sort(names)
-			return slices.Compact(names), nil
-		}
-	}
+		return len(page), err
+	})
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 // updateState changes the values of a paused thread. asNode "" is the node that ran last.
@@ -301,14 +315,14 @@ func (c *client) updateState(ctx context.Context, thread string, values json.Raw
 	if asNode != "" {
 		body["as_node"] = asNode
 	}
-	return c.call(ctx, "updating the state", http.MethodPost, "/threads/"+thread+"/state", body, nil)
+	return c.call(ctx, "updating the state", http.MethodPost, "/threads/"+url.PathEscape(thread)+"/state", body, nil)
 }
 
 // cancelRun stops a run that is in progress.
 func (c *client) cancelRun(ctx context.Context, thread, run string) error {
-	return c.call(ctx, "cancelling the run", http.MethodPost, "/threads/"+thread+"/runs/"+run+"/cancel?wait=0&action=interrupt", map[string]any{}, nil)
+	return c.call(ctx, "cancelling the run", http.MethodPost, "/threads/"+url.PathEscape(thread)+"/runs/"+url.PathEscape(run)+"/cancel?wait=0&action=interrupt", map[string]any{}, nil)
 }
 
 func (c *client) deleteThread(ctx context.Context, thread string) error {
-	return c.call(ctx, "deleting the thread", http.MethodDelete, "/threads/"+thread, nil, nil)
+	return c.call(ctx, "deleting the thread", http.MethodDelete, "/threads/"+url.PathEscape(thread), nil, nil)
 }

@@ -41,10 +41,10 @@ var textSchema = json.RawMessage(`{"type":"string","minLength":1}`)
 // middlewareRequest is the value of LangChain's human-in-the-loop middleware, in the spellings of
 // Python and JavaScript.
 type middlewareRequest struct {
-	Actions   []action       `json:"action_requests"`
-	ActionsJS []action       `json:"actionRequests"`
-	Configs   []reviewConfig `json:"review_configs"`
-	ConfigsJS []reviewConfig `json:"reviewConfigs"`
+	Actions   list[action]       `json:"action_requests"`
+	ActionsJS list[action]       `json:"actionRequests"`
+	Configs   list[reviewConfig] `json:"review_configs"`
+	ConfigsJS list[reviewConfig] `json:"reviewConfigs"`
 }
 
 type action struct {
@@ -56,8 +56,8 @@ type action struct {
 type reviewConfig struct {
 	Name      string          `json:"action_name"`
 	NameJS    string          `json:"actionName"`
-	Allowed   []string        `json:"allowed_decisions"`
-	AllowedJS []string        `json:"allowedDecisions"`
+	Allowed   list[string]    `json:"allowed_decisions"`
+	AllowedJS list[string]    `json:"allowedDecisions"`
 	Schema    json.RawMessage `json:"args_schema"`
 	SchemaJS  json.RawMessage `json:"argsSchema"`
 }
@@ -78,20 +78,21 @@ type inboxRequest struct {
 }
 
 // questionsOf returns the questions of an interrupt: one for each action. An unknown form is one
-// plain question.
-func questionsOf(i rawInterrupt) []question {
+// plain question. It returns errTooMany if there are too many actions.
+func questionsOf(i rawInterrupt) ([]question, error) {
 	digest := digestOf(i.Value)
-	if questions := middlewareQuestions(i.Value); questions != nil {
-		return complete(questions, i, digest)
+	questions, err := middlewareQuestions(i.Value)
+	if err != nil || questions != nil {
+		return complete(questions, i, digest), err
 	}
 	if q, ok := inboxQuestion(i.Value); ok {
-		return complete([]question{q}, i, digest)
+		return complete([]question{q}, i, digest), nil
 	}
 	value := i.Value
 	if len(value) == 0 {
 		value = json.RawMessage("null")
 	}
-	return complete([]question{{Kind: fermata.PlainKind, Data: value, Schema: usable(i.ResponseSchema)}}, i, digest)
+	return complete([]question{{Kind: fermata.PlainKind, Data: value, Schema: usable(i.ResponseSchema)}}, i, digest), nil
 }
 
 func complete(questions []question, i rawInterrupt, digest string) []question {
@@ -112,10 +113,13 @@ func usable(text json.RawMessage) json.RawMessage {
 	return text
 }
 
-func middlewareQuestions(value json.RawMessage) []question {
+// middlewareQuestions returns nil for a value of another form.
+func middlewareQuestions(value json.RawMessage) ([]question, error) {
 	var r middlewareRequest
-	if json.Unmarshal(value, &r) != nil {
-		return nil
+	if err := json.Unmarshal(value, &r); errors.Is(err, errTooMany) {
+		return nil, err
+	} else if err != nil {
+		return nil, nil
 	}
 	form := dialectMiddleware
 	if len(r.Actions) == 0 {
@@ -137,18 +141,18 @@ func middlewareQuestions(value json.RawMessage) []question {
 		}
 		q, ok := actionQuestion(a.Name, a.Description, a.Args, argsSchema, may)
 		if !ok {
-			return nil // people would approve something that they cannot see
+			return nil, nil // people would approve something that they cannot see
 		}
 		q.Dialect = form
 		questions = append(questions, q)
 	}
-	return questions
+	return questions, nil
 }
 
 func inboxQuestion(value json.RawMessage) (question, bool) {
-	var list []json.RawMessage
-	if json.Unmarshal(value, &list) == nil && len(list) == 1 {
-		value = list[0]
+	var wrapped list[json.RawMessage]
+	if json.Unmarshal(value, &wrapped) == nil && len(wrapped) == 1 {
+		value = wrapped[0]
 	}
 	var r inboxRequest
 	if json.Unmarshal(value, &r) != nil || r.Action == nil {

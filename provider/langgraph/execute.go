@@ -385,8 +385,13 @@ func (x *execution) finish(ctx context.Context, keys []string, t transcript) (pr
 		raised, t.values = x.remaining(&state), state.Values
 	}
 	x.settle(keys)
+	if t.tooMany {
+		return x.tooMany(ctx)
+	}
 	if len(raised) > 0 {
-		x.raise(x.Run, &state, x.scrubAll(raised))
+		if !x.raise(x.Run, &state, x.scrubAll(raised)) {
+			return x.tooMany(ctx)
+		}
 		return x.end(ctx, provider.Waiting{Interrupts: x.open(x.Run.Graph), Unused: x.unused})
 	}
 	if len(state.Next) > 0 {
@@ -451,13 +456,14 @@ func (x *execution) completed(ctx context.Context, values json.RawMessage, reaso
 // lastMessage returns the text of the last message of a state with messages.
 func lastMessage(values json.RawMessage) string {
 	var state struct {
-		Messages []struct {
-			Content json.RawMessage `json:"content"`
-		} `json:"messages"`
+		Messages json.RawMessage `json:"messages"`
+	}
+	var last struct {
+		Content json.RawMessage `json:"content"`
 	}
 	var text string
-	if json.Unmarshal(values, &state) == nil && len(state.Messages) > 0 {
-		_ = json.Unmarshal(state.Messages[len(state.Messages)-1].Content, &text)
+	if json.Unmarshal(values, &state) == nil && json.Unmarshal(lastElement(state.Messages), &last) == nil {
+		_ = json.Unmarshal(last.Content, &text)
 	}
 	return text
 }
@@ -468,6 +474,12 @@ func (x *execution) failed(ctx context.Context, t transcript) (provider.Result, 
 	x.Failed, x.Open = t.run, nil
 	detail := string(x.scrub([]byte(strings.TrimSpace(t.failure.Error + ": " + t.failure.Message))))
 	return x.end(ctx, provider.Failed{Code: codeAgent, Message: "a node of the agent failed", Detail: detail})
+}
+
+// tooMany ends the run: people could not keep up with what it asks.
+func (x *execution) tooMany(ctx context.Context) (provider.Result, error) {
+	x.Open = nil
+	return x.end(ctx, provider.Failed{Code: codeAgent, Message: fmt.Sprintf("the agent asks more than %d questions at the same time", maxQuestions), Final: true})
 }
 
 // busy handles a thread that another client uses. LangGraph's JavaScript server reports a missing

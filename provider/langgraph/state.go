@@ -118,14 +118,19 @@ func (s *saved) open(graph string) []provider.Interrupt {
 }
 
 // raise replaces the open questions by those of new interrupts. A question that is still open keeps
-// its id and, if it has one, its answer.
-func (s *saved) raise(run provider.Run, state *threadState, raised []rawInterrupt) {
+// its id and, if it has one, its answer. It returns false if there are too many questions.
+func (s *saved) raise(run provider.Run, state *threadState, raised []rawInterrupt) bool {
 	before := s.Open
 	s.Open, s.Checkpoint = nil, state.Checkpoint.ID
 	for _, each := range raised {
 		round := s.Answered[each.ID]
-		for _, q := range questionsOf(each) {
-			q.Nodes = nodeOf(state.Tasks, each.ID)
+		questions, err := questionsOf(each)
+		if err != nil || len(s.Open)+len(questions) > maxQuestions {
+			return false
+		}
+		nodes := nodeOf(state.Tasks, each.ID)
+		for _, q := range questions {
+			q.Nodes = nodes
 			q.ID = questionID(run, q, round)
 			if n := slices.IndexFunc(before, func(known question) bool { return known.ID == q.ID }); n >= 0 {
 				q = before[n]
@@ -133,6 +138,7 @@ func (s *saved) raise(run provider.Run, state *threadState, raised []rawInterrup
 			s.Open = append(s.Open, q)
 		}
 	}
+	return true
 }
 
 func questionID(run provider.Run, q question, round int) string {

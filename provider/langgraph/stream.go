@@ -8,12 +8,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 )
-
-// maxEvent limits one event of a stream.
-const maxEvent = 64 << 20 // bytes
 
 // event is a server-sent event.
 type event struct {
@@ -23,30 +21,54 @@ type event struct {
 
 // readEvents calls each for every complete event until the stream ends. An event that was cut off
 // is dropped.
-func readEvents(r io.Reader, each func(event)) error {
-	scanner := bufio.NewScanner(r)
-	scanner.Buffer(make([]byte, 0, 64<<10), maxEvent)
+func readEvents(body io.ReadCloser, each func(event) error) error {
+	timed := timeEvents(body)
+	defer timed.timer.Stop()
+	lines := bufio.NewReaderSize(timed, 64<<10)
 	var e event
-	for scanner.Scan() {
-		line := scanner.Bytes()
-		field, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimPrefix(value, []byte(" "))
+	var line []byte
+	size := 0 // of the event so far, with all its lines
+	for {
+		part, err := lines.ReadSlice('\n')
+		line, size = append(line, part...), size+len(part)
 		switch {
-		case len(line) == 0:
-			if e.name != "" {
-				each(e)
-			}
-			e = event{}
-		case string(field) == "event":
-			e.name, _, _ = strings.Cut(string(value), "|")
-		case string(field) == "data":
-			if e.data != nil {
-				e.data = append(e.data, '\n')
-			}
-			e.data = append(e.data, value...)
+		case size > maxEvent:
+			return errTooLarge
+		case err == bufio.ErrBufferFull:
+			continue
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return timed.explained(err)
 		}
+		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
+			e.add(line)
+			line = line[:0]
+			continue
+		}
+		if e.name != "" {
+			if err := each(e); err != nil {
+				return err
+			}
+		}
+		e, line, size = event{}, nil, 0
+		timed.end(lines.Buffered() > 0)
 	}
-	return scanner.Err()
+}
+
+// add adds a line.
+func (e *event) add(line []byte) {
+	field, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(field) {
+	case "event":
+		e.name, _, _ = strings.Cut(string(value), "|")
+	case "data":
+		if e.data != nil {
+			e.data = append(e.data, '\n')
+		}
+		e.data = append(e.data, value...)
+	}
 }
 
 // transcript is what the events of one run say.
@@ -57,6 +79,7 @@ type transcript struct {
 	paused     bool // the run paused, possibly without an interrupt, at a breakpoint
 	values     json.RawMessage
 	failure    *runFailure
+	tooMany    bool // more interrupts than a run may have
 }
 
 // runFailure is the error of a run.
@@ -81,7 +104,7 @@ func (t *transcript) add(e event) (finished []string, token string) {
 			t.failure.Message = string(e.data)
 		}
 	case "updates":
-		var update map[string]json.RawMessage
+		var update dict[json.RawMessage]
 		if json.Unmarshal(e.data, &update) != nil {
 			return nil, ""
 		}
@@ -94,7 +117,7 @@ func (t *transcript) add(e event) (finished []string, token string) {
 			}
 		}
 	case "values":
-		var values map[string]json.RawMessage
+		var values dict[json.RawMessage]
 		if json.Unmarshal(e.data, &values) == nil {
 			if _, paused := values["__interrupt__"]; paused && len(values) == 1 {
 				return nil, "" // the same as in updates
@@ -113,8 +136,9 @@ func (t *transcript) add(e event) (finished []string, token string) {
 }
 
 func (t *transcript) addInterrupts(data json.RawMessage) {
-	var raised []rawInterrupt
-	if json.Unmarshal(data, &raised) != nil {
+	var raised list[rawInterrupt]
+	if err := json.Unmarshal(data, &raised); err != nil {
+		t.tooMany = t.tooMany || errors.Is(err, errTooMany)
 		return
 	}
 	t.paused = true
@@ -125,7 +149,7 @@ func (t *transcript) addInterrupts(data json.RawMessage) {
 				t.interrupts[i], replaced = each, true
 			}
 		}
-		if !replaced {
+		if t.tooMany = t.tooMany || !replaced && len(t.interrupts) >= maxQuestions; !replaced && !t.tooMany {
 			t.interrupts = append(t.interrupts, each)
 		}
 	}
@@ -133,7 +157,7 @@ func (t *transcript) addInterrupts(data json.RawMessage) {
 
 // tokenOf returns the text of a message chunk of a model.
 func tokenOf(data []byte) string {
-	var parts []json.RawMessage
+	var parts list[json.RawMessage]
 	var chunk struct {
 		Type    string          `json:"type"`
 		Content json.RawMessage `json:"content"`
@@ -152,11 +176,12 @@ var errLost = errors.New("the connection was closed before the run ended")
 // follow reads the stream of a response until the run ends.
 func (c *client) follow(ctx context.Context, thread string, response *http.Response, t *transcript, report func(finished []string, token string)) error {
 	defer func() { _ = response.Body.Close() }()
-	err := readEvents(response.Body, func(e event) {
+	err := readEvents(response.Body, func(e event) error {
 		finished, token := t.add(e)
 		if len(finished) > 0 || token != "" {
 			report(finished, token)
 		}
+		return nil
 	})
 	if err != nil {
 		return connectionError("following the run", err)
@@ -179,7 +204,7 @@ func (c *client) follow(ctx context.Context, thread string, response *http.Respo
 
 // start starts a run and follows it.
 func (c *client) start(ctx context.Context, thread string, body map[string]any, report func([]string, string)) (transcript, error) {
-	response, err := c.request(ctx, "starting the run", http.MethodPost, "/threads/"+thread+"/runs/stream", body, nil)
+	response, err := c.request(ctx, "starting the run", http.MethodPost, "/threads/"+url.PathEscape(thread)+"/runs/stream", body, nil)
 	if err != nil {
 		return transcript{}, err
 	}
@@ -190,7 +215,7 @@ func (c *client) start(ctx context.Context, thread string, body map[string]any, 
 // join follows a run that was started earlier, from its first event if the server still has it.
 func (c *client) join(ctx context.Context, thread, run string, report func([]string, string)) (transcript, error) {
 	t := transcript{run: run}
-	response, err := c.request(ctx, "joining the run", http.MethodGet, "/threads/"+thread+"/runs/"+run+"/stream", nil, http.Header{"Last-Event-Id": {"-1"}})
+	response, err := c.request(ctx, "joining the run", http.MethodGet, "/threads/"+url.PathEscape(thread)+"/runs/"+url.PathEscape(run)+"/stream", nil, http.Header{"Last-Event-Id": {"-1"}})
 	if err != nil {
 		return t, err
 	}

@@ -18,8 +18,12 @@ import (
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 
+	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/serve"
 	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // mailServer is an SMTP server on loopback with TLS, which requires a password.
@@ -125,30 +129,105 @@ func postForm(t *testing.T, browser *http.Client, target string, form url.Values
 // From the message to the decision: the address is linked once, the page of the link shows the
 // request, and only the form decides. A program that follows links decides nothing.
 func TestServe_EmailLinkToDecision(t *testing.T) {
+	r, s, browser, page := serveLinkedMail(t, "")
+	scanner := newBrowser(t) // it is not signed in
+	var status int
+	var body string
+	for range 3 {
+		status, _, body = getPage(t, scanner, page)
+	}
+	if status != http.StatusOK || !strings.Contains(body, `value="approve"`) || !strings.Contains(body, "120") {
+		t.Fatalf("the page of the link: %d\n%s", status, body)
+	}
+	run := func(status string) bool {
+		t.Helper()
+		_, _, body := getPage(t, browser, r.URL+"/api/v1/runs/refund-1")
+		return strings.Contains(body, `"status":"`+status+`"`)
+	}
+	if !run("waiting") {
+		t.Fatal("opening the link decided the request")
+	}
+	if status, _ := postForm(t, scanner, page, url.Values{"verb": {"approve"}}); status != http.StatusOK {
+		t.Fatalf("the form: %d", status)
+	}
+	eventually(t, "the run completes", func() bool { return run("completed") })
+	eventually(t, "a third message tells the outcome", func() bool { return len(s.received(t)) == 3 })
+	if text := s.received(t)[2]; !strings.Contains(text, "approved by ann") {
+		t.Errorf("the second message is\n%s", text)
+	}
+}
+
+// A link decides once, also after its decision was undone.
+func TestServe_EmailLinkDecidesOnce(t *testing.T) {
+	r, _, _, page := serveLinkedMail(t, "version: \"1\"\ndefault: ask\ndefaults: {ask: {groups: [{from: [\"user:ann\"]}], deadline: 12h, undo: 5m}}\n")
+	forwarded := newBrowser(t) // it is not signed in
+	vote := func(form url.Values) int {
+		t.Helper()
+		status, _ := postForm(t, forwarded, page, form)
+		return status
+	}
+	open, err := r.ListRequests(t.Context(), "acme", store.InboxFilter{State: store.InterruptPending})
+	if err != nil || len(open) != 1 {
+		t.Fatal(open, err)
+	}
+	pending := func() bool {
+		t.Helper()
+		request, err := r.GetRequest(t.Context(), "acme", open[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return request.Request.Pending != nil
+	}
+	approve := url.Values{"verb": {"approve"}}
+	for range 2 { // as a person who presses twice
+		if status := vote(approve); status != http.StatusOK || !pending() {
+			t.Fatalf("the form: %d", status)
+		}
+	}
+	undo := desk.Undo{From: desk.From{Actor: desk.PersonActor("ann", requirement.AuthSSO)}}
+	if _, err := r.Act(t.Context(), "acme", open[0].ID, undo); err != nil || pending() {
+		t.Fatalf("undo: %v", err)
+	}
+	for _, form := range []url.Values{approve, {"verb": {"approve"}, "form": {"another"}}, {"verb": {"reject"}, "reason": {"no"}}} {
+		if status := vote(form); status != http.StatusConflict || pending() {
+			t.Errorf("%v after the decision was undone: %d, pending: %t", form, status, pending())
+		}
+	}
+}
+
+// serveLinkedMail starts a server with a request whose message was sent to an address that is
+// linked, with a policy unless that is "". It returns the browser of ann and the page of the link.
+func serveLinkedMail(t *testing.T, policy string) (r *serve.Server, s *mailServer, browser *http.Client, page string) {
+	t.Helper()
 	const public = "http://fermata.test"
-	s := startMail(t)
+	s = startMail(t)
 	host, port, err := net.SplitHostPort(s.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFiles(t, map[string]string{
+	files := map[string]string{
 		"password": "hush", "key": strings.Repeat("k", 64),
 		"routes.yaml": "routes:\n- name: default\n  steps: [{at: 0s, notify: [\"email:ann@example.com\"]}, {at: 12h, expire: stale}]\n",
-	})
-	r, _ := startOf(t, settingsOf(t, "FERMATA_CHANNELS_EMAIL_HOST="+host, "FERMATA_CHANNELS_EMAIL_PORT="+port, "FERMATA_CHANNELS_EMAIL_CA_FILE="+filepath.ToSlash(s.certFile),
+	}
+	policyFile := ""
+	if policy != "" {
+		policyFile, files["policy.yaml"] = "policy.yaml", policy
+	}
+	writeFiles(t, files)
+	r, _ = startOf(t, settingsOf(t, "FERMATA_CHANNELS_EMAIL_HOST="+host, "FERMATA_CHANNELS_EMAIL_PORT="+port, "FERMATA_CHANNELS_EMAIL_CA_FILE="+filepath.ToSlash(s.certFile),
 		"FERMATA_CHANNELS_EMAIL_USERNAME=fermata", "FERMATA_CHANNELS_EMAIL_PASSWORD_FILE=password", "FERMATA_CHANNELS_EMAIL_FROM=Fermata <fermata@example.com>", "FERMATA_CHANNELS_EMAIL_LINK_KEY_FILE=key",
-		"FERMATA_DESK_ROUTES_FILE=routes.yaml", "FERMATA_LISTEN_PUBLIC_URL="+public))
+		"FERMATA_DESK_ROUTES_FILE=routes.yaml", "FERMATA_DESK_POLICY_FILE="+policyFile, "FERMATA_LISTEN_PUBLIC_URL="+public))
 	input := json.RawMessage(`{"kind":"approval","data":{"action":"refund","args":{"amount":120}}}`)
 	if _, err := r.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "refund-1", Graph: "external:request", Input: input}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the message arrives", func() bool { return len(s.received(t)) > 0 })
-	page := regexp.MustCompile(public + `/channels/email/[\w.-]+`).FindString(s.received(t)[0])
+	page = regexp.MustCompile(public + `/channels/email/[\w.-]+`).FindString(s.received(t)[0])
 	if page == "" {
 		t.Fatalf("no link in\n%s", s.received(t)[0])
 	}
 	page = strings.Replace(page, public, r.URL, 1)
-	browser := newBrowser(t)
+	browser = newBrowser(t)
 	status, _, body := getPage(t, browser, page)
 	if status != http.StatusOK || strings.Contains(body, "/link/") || strings.Contains(body, "120") {
 		t.Fatalf("before the address is linked: %d\n%s", status, body)
@@ -171,28 +250,5 @@ func TestServe_EmailLinkToDecision(t *testing.T) {
 	if _, at := postForm(t, browser, r.URL+link[1], url.Values{}); at != "/me" {
 		t.Fatalf("the address is not linked: %s", at)
 	}
-	scanner := newBrowser(t) // it is not signed in
-	for range 3 {
-		status, _, body = getPage(t, scanner, page)
-	}
-	form := regexp.MustCompile(`name="form" value="(\w+)"`).FindStringSubmatch(body)
-	if status != http.StatusOK || form == nil || !strings.Contains(body, "120") {
-		t.Fatalf("the page of the link: %d\n%s", status, body)
-	}
-	run := func(status string) bool {
-		t.Helper()
-		_, _, body := getPage(t, browser, r.URL+"/api/v1/runs/refund-1")
-		return strings.Contains(body, `"status":"`+status+`"`)
-	}
-	if !run("waiting") {
-		t.Fatal("opening the link decided the request")
-	}
-	if status, _ := postForm(t, scanner, page, url.Values{"form": {form[1]}, "verb": {"approve"}}); status != http.StatusOK {
-		t.Fatalf("the form: %d", status)
-	}
-	eventually(t, "the run completes", func() bool { return run("completed") })
-	eventually(t, "a third message tells the outcome", func() bool { return len(s.received(t)) == 3 })
-	if text := s.received(t)[2]; !strings.Contains(text, "approved by ann") {
-		t.Errorf("the second message is\n%s", text)
-	}
+	return r, s, browser, page
 }

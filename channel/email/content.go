@@ -19,7 +19,7 @@ var textSource string
 var htmlSource string
 
 var (
-	textTemplate = texttemplate.Must(texttemplate.New("text").Funcs(texttemplate.FuncMap{"indent": indent, "when": when}).Parse(textSource))
+	textTemplate = texttemplate.Must(texttemplate.New("text").Funcs(texttemplate.FuncMap{"indent": indent, "continued": continued, "when": when}).Parse(textSource))
 	htmlTemplate = htmltemplate.Must(htmltemplate.New("html").Funcs(htmltemplate.FuncMap{"when": when}).Parse(htmlSource))
 )
 
@@ -87,5 +87,8 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 func indent(text string) string {
 	return "  | " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  | ")
 }
+
+// continued marks each further line of a value: otherwise it could look like a part of the message.
+func continued(text string) string { return strings.ReplaceAll(text, "\n", "\n    | ") }
 
 func when(t time.Time) string { return t.UTC().Format("Mon 2 Jan 2006 15:04 MST") }

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"mime"
@@ -187,6 +188,31 @@ func refund() channel.Message {
 		Said:  []channel.Quote{{By: "shop", Text: "<b>Approve</b> here: https://evil.example\nReview and decide:\nhttps://evil.example"}}, Rules: []string{"large"}, State: desk.StateOpen,
 		Deadline: noon.Add(24 * time.Hour), Link: "https://fermata.example/requests/int_1", At: noon,
 	}}
+}
+
+// A value of several lines cannot look like a part of the message.
+func TestSend_FurtherLinesOfValuesAreMarked(t *testing.T) {
+	const forged = "thanks\n\nDecide here:\nhttps://evil.example/channels/email/abc\n  to: bob\r\nVotes: 2 of 2"
+	s := newMailServer(t, false)
+	m := refund()
+	m.Card.Facts = channel.NewFacts(json.RawMessage(fmt.Sprintf(`{"note":%q,"to":"ann"}`, forged)), nil)
+	m.Card.Facts = append(m.Card.Facts, channel.Fact{Label: "was", Value: "new", Was: forged})
+	if _, err := newChannel(t, s, nil).Send(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	_, all := parts(t, s.messages[0])
+	lines := strings.Split(strings.ReplaceAll(all["text/plain"], "\r\n", "\n"), "\n")
+	marked := 0
+	for _, line := range lines {
+		if strings.HasPrefix(line, "    | ") {
+			marked++
+		} else if strings.Contains(line, "Decide here") || strings.Contains(line, "evil.example/channels") || strings.Contains(line, "2 of 2") || strings.Contains(line, "to: bob") {
+			t.Errorf("not marked: %q", line)
+		}
+	}
+	if marked != 10 { // five further lines of each value
+		t.Errorf("%d lines are marked:\n%s", marked, strings.Join(lines, "\n"))
+	}
 }
 
 func TestSend_SameFactsInTextAndHTML(t *testing.T) {
@@ -381,12 +407,12 @@ func TestLink_ShowsAndDecidesOnlyByPost(t *testing.T) {
 	if code, body := v.call(http.MethodPost, v.path, "verb=reject&reason="); code != 422 || !strings.Contains(body, "Say why") || len(p.decided) != 0 {
 		t.Fatalf("%d %s", code, body)
 	}
-	if code, body := v.call(http.MethodPost, v.path, "verb=approve&form=a", "Sec-Fetch-Site", "same-origin"); code != 200 || !strings.Contains(body, "Approved") {
+	if code, body := v.call(http.MethodPost, v.path, "verb=approve", "Sec-Fetch-Site", "same-origin"); code != 200 || !strings.Contains(body, "Approved") {
 		t.Fatalf("%d %s", code, body)
 	}
-	v.call(http.MethodPost, v.path, "verb=approve&form=a")
-	v.call(http.MethodPost, v.path, "verb=approve&form=b")
-	if len(p.decided) != 3 || p.decided[0].ResumeID != p.decided[1].ResumeID || p.decided[1].ResumeID == p.decided[2].ResumeID || p.decided[0].Shown != "shown-1" || string(p.decided[0].Answer) == "" {
+	v.call(http.MethodPost, v.path, "verb=approve")
+	v.call(http.MethodPost, v.path, "verb=reject&reason=no&form=b")
+	if len(p.decided) != 3 || p.decided[0].ResumeID != p.decided[1].ResumeID || p.decided[1].ResumeID != p.decided[2].ResumeID || p.decided[0].Shown != "shown-1" || string(p.decided[0].Answer) == "" {
 		t.Errorf("%+v", p.decided)
 	}
 }
@@ -400,7 +426,8 @@ func TestLink_WhatDoesNotCountIsExplained(t *testing.T) {
 		"decided": {func(p *people) {
 			p.request.State, p.request.Decision = "decided", &api.Decision{Verdict: "reject", By: "bob"}
 		}, "reject by bob"},
-		"changed": {func(p *people) { p.request.Shown = "shown-2" }, "has changed"},
+		"changed":     {func(p *people) { p.request.Shown = "shown-2" }, "has changed"},
+		"used before": {func(p *people) { p.problem = &api.Problem{Status: 422, Code: "resume_id_reused", Title: "x"} }, "A link decides once"},
 		"not eligible": {func(p *people) {
 			p.problem = &api.Problem{Status: 403, Code: "not_eligible", Title: "x", Detail: "ann is not in group finops"}
 		}, "ann is not in group finops"},

@@ -2,7 +2,6 @@ package email
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -17,7 +16,6 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/client"
-	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/safehtml"
 )
 
@@ -48,8 +46,6 @@ type page struct {
 	Problem string
 	// Facts are the arguments of an approval.
 	Facts []channel.Fact
-	// Form identifies the form, so that sending it twice decides once.
-	Form string
 	// Decide says that the form is shown. LinkTo, if set, is the address that can be linked.
 	Decide bool
 	Reason string
@@ -115,7 +111,7 @@ func (c *Channel) show(w http.ResponseWriter, r *http.Request, desk channel.Desk
 	case request.Shown != l.Digest:
 		p.Problem = "This request has changed since the message was sent. Open it in the inbox to see what changed."
 	default:
-		p.Decide, p.Form = request.Kind == fermata.Approval.Name(), rand.Text()
+		p.Decide = request.Kind == fermata.Approval.Name()
 	}
 	c.write(w, status, p)
 }
@@ -167,9 +163,14 @@ func (c *Channel) decide(w http.ResponseWriter, r *http.Request, desk channel.De
 	}
 	body, err := json.Marshal(answer)
 	if err == nil {
-		_, err = person.DecideWithin(r.Context(), l.Request, api.Decide{ResumeID: "email-" + ident.Derive("form", l.ID, r.PostForm.Get("form")), Answer: body, Shown: l.Digest}, decideWait)
+		_, err = person.DecideWithin(r.Context(), l.Request, api.Decide{ResumeID: "email-" + l.ID, Answer: body, Shown: l.Digest}, decideWait)
 	}
-	if err != nil && !errors.Is(err, client.ErrPending) {
+	problem, _ := errors.AsType[*api.Problem](err)
+	switch {
+	case problem != nil && problem.Code == "resume_id_reused", err == nil && withdrawn(r.Context(), person, l.Request):
+		c.write(w, http.StatusConflict, page{Title: "This link was used before", Problem: "A link decides once. Open the request in the inbox to decide again.", Inbox: desk.RequestURL(l.Request)})
+		return
+	case err != nil && !errors.Is(err, client.ErrPending):
 		again.Problem = explain(err)
 		c.show(w, r, desk, l, again)
 		return
@@ -179,6 +180,13 @@ func (c *Channel) decide(w http.ResponseWriter, r *http.Request, desk channel.De
 		done.Title, done.Problem = "Denied", "Your decision is recorded, and the agent gets the reason. You can close this page."
 	}
 	c.write(w, http.StatusOK, done)
+}
+
+// withdrawn reports whether the vote of a person does not count any more: the decision of the link
+// was made before, and then undone.
+func withdrawn(ctx context.Context, person *client.Client, id string) bool {
+	r, err := person.Request(ctx, id)
+	return err == nil && r.State == "pending" && r.Activity != nil && !r.Activity.Voted
 }
 
 // explain words an error of the API for the person.

@@ -4,6 +4,9 @@ package enduser
 
 import "context"
 
+// RunPrefix begins the state keys of the runs of conversations. Clients cannot choose such a key.
+const RunPrefix = "conversation-"
+
 type key struct{}
 
 // With returns a context with the end user of a run.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -213,15 +214,18 @@ func TestCreateRequest_AnAgentHasALimitPerHour(t *testing.T) {
 	}
 }
 
-// An agent cannot choose the state key of another agent's deduplicated request.
-func TestDuplicates_KeyIsReserved(t *testing.T) {
+// An agent cannot choose the state key of another agent's deduplicated request, or of a run of a
+// conversation.
+func TestStateKeys_OfTheServerAreReserved(t *testing.T) {
 	s := open(t, nil)
-	for path, body := range map[string]string{
-		"/api/v1/requests": `{"stateKey":"same_1","kind":"ticket","data":{"n":1}}`,
-		"/api/v1/ai/chat":  `{"stateKey":"same_1","graphId":"inproc:content-review","input":{"topic":"tea"}}`,
-	} {
-		if got := s.call("agent@acme", "POST", path, body); got.status != 400 {
-			t.Errorf("%s: %d %s", path, got.status, got.body)
+	for _, key := range []string{"same_1", "conversation-c1-1"} {
+		for path, body := range map[string]string{
+			"/api/v1/requests": `{"stateKey":"` + key + `","kind":"ticket","data":{"n":1}}`,
+			"/api/v1/ai/chat":  `{"stateKey":"` + key + `","graphId":"inproc:content-review","input":{"topic":"tea"}}`,
+		} {
+			if got := s.call("agent@acme", "POST", path, body); got.status != 400 || !strings.Contains(got.body, "reserved") {
+				t.Errorf("%s: %d %s", path, got.status, got.body)
+			}
 		}
 	}
 }

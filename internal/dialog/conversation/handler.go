@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/enduser"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/store"
 )
@@ -349,7 +350,7 @@ func (h *Handler) apply(ctx context.Context, s *stored, tx *tx, result Result, l
 }
 
 func (s *stored) startRun(line int, question string) {
-	run := fmt.Sprintf("conversation-%s-%d", s.key(), s.PastRuns+len(s.Runs)+1)
+	run := fmt.Sprintf(enduser.RunPrefix+"%s-%d", s.key(), s.PastRuns+len(s.Runs)+1)
 	s.Runs = append(s.Runs, RunLink{Run: run, Line: line, Question: question})
 	s.Outbox = append(s.Outbox, outgoing{ID: run, Run: run, Start: true, Question: question})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/enduser"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/server/authn"
@@ -126,9 +127,13 @@ func (h *Handlers) deduplicate(ctx context.Context, request executor.RunRequest,
 // otherwise an agent could replace the request of another agent with its own.
 const duplicatePrefix = "same"
 
+// checkStateKey rejects keys that the server chooses itself. With the key of the next run of a
+// conversation, an agent would keep the user from going on.
 func checkStateKey(key string) error {
-	if strings.HasPrefix(key, duplicatePrefix+"_") {
-		return problems.New("bad_request", "a state key that begins with %q is reserved", duplicatePrefix+"_")
+	for _, reserved := range []string{duplicatePrefix + "_", enduser.RunPrefix} {
+		if strings.HasPrefix(key, reserved) {
+			return problems.New("bad_request", "a state key that begins with %q is reserved", reserved)
+		}
 	}
 	return nil
 }

@@ -258,6 +258,36 @@ func execSQL(t *testing.T, url, statements string) {
 	}
 }
 
+// A store that was emptied is an error, and not a new store without keys and runs.
+func TestStore_EmptiedFileIsNotANewStore(t *testing.T) {
+	for _, args := range [][]string{{"serve", "--addr", "127.0.0.1:0"}, {"migrate"}} {
+		path := filepath.Join(t.TempDir(), "fermata.db")
+		url := "sqlite:" + path
+		if code, _, errOut := call(t, "migrate", "--store", url); code != cli.ExitOK {
+			t.Fatal(errOut)
+		}
+		for _, name := range []string{path + "-wal", path + "-shm"} {
+			_ = os.Remove(name)
+		}
+		if err := os.Truncate(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		code, _, errOut := call(t, append(args, "--store", url)...)
+		if code != cli.ExitUsage || !strings.Contains(errOut, "restore the store from a backup") {
+			t.Errorf("%v: %d %s", args, code, errOut)
+		}
+		if file, err := os.Stat(path); err != nil || file.Size() != 0 {
+			t.Errorf("%v: the file was changed: %v", args, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, errOut := call(t, "migrate", "--store", url); code != cli.ExitOK { // the same key
+			t.Errorf("a new store: %s", errOut)
+		}
+	}
+}
+
 func TestStore_ErrorsExplain(t *testing.T) {
 	url, _ := openServer(t)
 	path := strings.TrimPrefix(url, "sqlite:")

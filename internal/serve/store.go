@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/config"
@@ -91,9 +92,38 @@ func (k StoreSettings) open(ctx context.Context, mustExist bool) (closableStore,
 		if mustExist && k.isNew() {
 			return nil, k.missingError()
 		}
+		if err := k.checkNotEmptied(ctx, path); err != nil {
+			return nil, err
+		}
 		return opened(sqlite.Open(path))
 	}
 	return opened(postgres.Open(ctx, k.Store.URL.Reveal(), k.postgres()))
+}
+
+// emptyGrace is how long an empty file may be one that another process is creating.
+const emptyGrace = time.Second
+
+// checkNotEmptied rejects an empty file next to its key file: that is a store that was damaged, not
+// a new one. A new store is created together with its key, or has no file yet.
+func (k StoreSettings) checkNotEmptied(ctx context.Context, path string) error {
+	key, err := k.keyFile()
+	if err != nil || cli.IsMissing(key) {
+		return err
+	}
+	for begin := time.Now(); ; {
+		file, err := os.Stat(path)
+		switch {
+		case err != nil || file.Size() > 0: // errors other than that it is missing are those of opening it
+			return nil
+		case time.Since(begin) >= emptyGrace:
+			return cli.InvalidFile(fmt.Errorf("the store %s is empty, but its key file %s exists: restore the store from a backup. For a new store, remove the empty file", path, filepath.Base(key)))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(emptyGrace / 20):
+		}
+	}
 }
 
 // opened returns the result of opening a store, with an explanation if it is newer than this

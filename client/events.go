@@ -205,10 +205,11 @@ func readEvent(kind string, data []byte) (event Event, err error) {
 	return event, err
 }
 
-// parseSSE parses server-sent events.
+// parseSSE parses server-sent events. It ends at an event that is too large, with all its lines.
 func parseSSE(body io.Reader) iter.Seq2[string, string] {
 	return func(yield func(kind, data string) bool) {
-		var kind, data string
+		var kind string
+		var data strings.Builder
 		lines := bufio.NewScanner(body)
 		lines.Buffer(nil, maxResponse)
 		for lines.Scan() {
@@ -218,15 +219,19 @@ func parseSSE(body io.Reader) iter.Seq2[string, string] {
 			case "event":
 				kind = value
 			case "data":
-				data += value
+				if data.Len()+len(value) > maxResponse {
+					return
+				}
+				data.WriteString(value)
 			}
 			if lines.Text() != "" {
 				continue
 			}
-			if data != "" && !yield(kind, data) {
+			if data.Len() > 0 && !yield(kind, data.String()) {
 				return
 			}
-			kind, data = "", ""
+			kind = ""
+			data.Reset()
 		}
 	}
 }

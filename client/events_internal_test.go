@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,3 +120,23 @@ func TestClient_InvalidJSONIsNotRetried(t *testing.T) {
 		}
 	})
 }
+
+// The limit of an event holds for all its lines: otherwise a server could fill the memory.
+func TestParseSSE_EventOfManyLinesIsLimited(t *testing.T) {
+	line := "data: " + strings.Repeat("x", 1<<20) + "\n"
+	read := 0
+	for range parseSSE(readerFunc(func(p []byte) (int, error) {
+		n := copy(p, line[read%len(line):])
+		read += n
+		if read > 4*maxResponse {
+			t.Fatal("the event is read without end")
+		}
+		return n, nil
+	})) {
+		t.Fatal("the event never ends")
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

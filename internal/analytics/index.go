@@ -9,13 +9,14 @@ package analytics
 
 // RequestIndex is the index of a request. Times are Unix milliseconds, 0 if not set.
 type RequestIndex struct {
-	Kind      string `json:"kind"`
-	Graph     string `json:"graph"`
-	Action    string `json:"action,omitempty"`
-	Rule      string `json:"rule,omitempty"`
-	Route     string `json:"route"`
-	Requester string `json:"requester,omitempty"`
-	Risk      int    `json:"risk"`
+	Kind   string `json:"kind"`
+	Graph  string `json:"graph"`
+	Action string `json:"action,omitempty"`
+	// Rules are the rules that required the request.
+	Rules     []string `json:"rules,omitempty"`
+	Route     string   `json:"route"`
+	Requester string   `json:"requester,omitempty"`
+	Risk      int      `json:"risk"`
 	// WordCount is the number of words to read.
 	WordCount int    `json:"words"`
 	State     string `json:"state"`
@@ -47,7 +48,6 @@ type VoteIndex struct {
 	Verb      string `json:"verb"` // approve, reject or respond; at a gate one of the first two
 	Kind      string `json:"kind"`
 	Action    string `json:"action,omitempty"`
-	Rule      string `json:"rule,omitempty"`
 	Via       string `json:"via,omitempty"`
 	Auth      string `json:"auth,omitempty"`
 	WordCount int    `json:"words"`

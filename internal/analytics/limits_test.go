@@ -43,7 +43,7 @@ func TestCollector_LimitsRows(t *testing.T) {
 	const names = 3 * 5000
 	for n := range names {
 		name, at := fmt.Sprint("n", n), start.UnixMilli()
-		c.AddRequest(RequestIndex{Kind: name, Rule: name, Action: name, By: name, Outcome: "approve", Created: at, Decided: at + 1})
+		c.AddRequest(RequestIndex{Kind: name, Rules: []string{name}, Action: name, By: name, Outcome: "approve", Created: at, Decided: at + 1})
 		c.AddVote(VoteIndex{Actor: name, Via: name, Created: at, At: at})
 	}
 	c.AddVote(VoteIndex{Actor: "me", Via: "me", Created: start.UnixMilli(), At: start.UnixMilli()})

@@ -72,7 +72,7 @@ func (s generator) next() (RequestIndex, VoteIndex) {
 	at := start.Add(time.Duration(s.Int64N(int64(s.days) * int64(24*time.Hour)))).UnixMilli()
 	tool := s.IntN(s.tools)
 	r := RequestIndex{
-		Kind: fmt.Sprint("k", s.IntN(2)), Action: fmt.Sprint("t", tool), Rule: fmt.Sprint("r", tool/2), By: fmt.Sprint("p", s.IntN(s.people)), WordCount: 50,
+		Kind: fmt.Sprint("k", s.IntN(2)), Action: fmt.Sprint("t", tool), Rules: []string{fmt.Sprint("r", tool/2)}, By: fmt.Sprint("p", s.IntN(s.people)), WordCount: 50,
 		Created: at, Outcome: "approve", Decided: at + s.about(1000) - 50, // clocks may be adjusted
 	}
 	if s.often(90) {
@@ -89,7 +89,9 @@ func (s generator) next() (RequestIndex, VoteIndex) {
 		case 3:
 			r.Paged = 3
 		case 4:
-			r.Action, r.Rule = "", ""
+			r.Action, r.Rules = "", nil
+		case 5:
+			r.Rules = append(r.Rules, "another")
 		default:
 			r.Outcome = []string{"reject", "answer", "expire", "abandon", "withdraw"}[s.IntN(5)]
 		}

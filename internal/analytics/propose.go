@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // candidate is the subject of a possible rule.
-type candidate struct{ action, rule string }
+type candidate struct{ action, rules string }
 
 // candidateHistory has the approvals of a candidate by person. It is nil after any other outcome.
 type candidateHistory struct {
@@ -25,7 +26,7 @@ func (c *Collector) addEvidence(r RequestIndex) {
 	if r.Action == "" || r.Outcome == "" || r.Outcome == "withdraw" {
 		return
 	}
-	key := candidate{r.Action, r.Rule}
+	key := candidate{r.Action, strings.Join(r.Rules, ", ")}
 	history := c.candidates[key]
 	if history == nil {
 		if len(c.candidates) >= c.limits.names {
@@ -60,7 +61,7 @@ func (c *Collector) addEvidence(r RequestIndex) {
 func (c *Collector) proposals() (all []Proposal) {
 	_, crowded := c.people.byName[otherRow]
 	for key, history := range c.candidates {
-		p, waited := Proposal{Action: key.action, Rule: key.rule}, int64(0)
+		p, waited := Proposal{Action: key.action, Rule: key.rules}, int64(0)
 		for name, by := range history.by {
 			if stats := c.people.byName[name]; stats == nil && crowded || stats != nil && stats.isSuspect() {
 				continue

@@ -25,7 +25,7 @@ func (w *referenceReport) report() Report {
 	r := Report{
 		Since: w.query.Since.UTC(), Until: w.query.Until.UTC(), All: w.row("", w.requests),
 		ByKind:   groupRows(w.requests, func(r RequestIndex) string { return r.Kind }, w.limits.names, "", w.row),
-		ByRule:   groupRows(w.requests, func(r RequestIndex) string { return r.Rule }, w.limits.names, "", w.row),
+		ByRule:   groupRows(ruleHits(w.requests), func(h ruleHit) string { return h.rule }, w.limits.names, "", w.ruleRow),
 		ByAction: groupRows(w.requests, func(r RequestIndex) string { return r.Action }, w.limits.names, "", w.row),
 		Channels: groupRows(w.votes, func(v VoteIndex) string { return cmp.Or(strings.Split(v.Via, " ")[0], "direct") }, w.limits.channels, "", w.voteStats),
 		People:   groupRows(w.votes, func(v VoteIndex) string { return v.Actor }, w.limits.names, w.query.Person, w.voteStats),
@@ -38,6 +38,29 @@ func (w *referenceReport) report() Report {
 		r.Hidden = all - len(r.People)
 	}
 	return r
+}
+
+// ruleHit is a request that a rule required.
+type ruleHit struct {
+	rule    string
+	request RequestIndex
+}
+
+func ruleHits(requests []RequestIndex) (hits []ruleHit) {
+	for _, r := range requests {
+		for _, rule := range r.Rules {
+			hits = append(hits, ruleHit{rule, r})
+		}
+	}
+	return hits
+}
+
+func (w *referenceReport) ruleRow(name string, hits []ruleHit) Row {
+	requests := make([]RequestIndex, len(hits))
+	for i, h := range hits {
+		requests[i] = h.request
+	}
+	return w.row(name, requests)
 }
 
 func (w *referenceReport) outside(created int64) bool {
@@ -210,14 +233,14 @@ func (w *referenceReport) proposals(people []VoteStats) (all []Proposal) {
 	settled := slices.DeleteFunc(slices.Clone(w.requests), func(r RequestIndex) bool { return r.Action == "" || r.Outcome == "" || r.Outcome == "withdraw" })
 	var subjects []candidate // the first ones
 	for _, r := range settled {
-		if s := (candidate{r.Action, r.Rule}); !slices.Contains(subjects, s) && len(subjects) < w.limits.names {
+		if s := (candidate{r.Action, strings.Join(r.Rules, ", ")}); !slices.Contains(subjects, s) && len(subjects) < w.limits.names {
 			subjects = append(subjects, s)
 		}
 	}
 	for _, s := range subjects {
-		p, deciders, waited, spoiled := Proposal{Action: s.action, Rule: s.rule}, make(map[string]bool), int64(0), false
+		p, deciders, waited, spoiled := Proposal{Action: s.action, Rule: s.rules}, make(map[string]bool), int64(0), false
 		for _, r := range settled {
-			if r.Action != s.action || r.Rule != s.rule {
+			if r.Action != s.action || strings.Join(r.Rules, ", ") != s.rules {
 				continue
 			}
 			spoiled = spoiled || r.Outcome != "approve" || r.Edited > 0 || r.Clarifications > 0

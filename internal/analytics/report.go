@@ -97,7 +97,7 @@ type VoteStats struct {
 // who read the requests.
 type Proposal struct {
 	Action string `json:"action"`
-	Rule   string `json:"rule,omitempty"` // the rule that asks now
+	Rule   string `json:"rule,omitempty"` // the rules that ask now, separated by commas
 	// Approved is the number of approvals, Deciders the number of people, WaitedHours the total
 	// waiting time.
 	Approved    int     `json:"approved"`
@@ -198,7 +198,9 @@ func (c *Collector) AddRequest(r RequestIndex) {
 	c.all.add(r, now)
 	c.times.add(r)
 	c.kinds.add(r.Kind, func(row *rowCounter) { row.add(r, now) })
-	c.rules.add(r.Rule, func(row *rowCounter) { row.add(r, now) })
+	for _, rule := range r.Rules {
+		c.rules.add(rule, func(row *rowCounter) { row.add(r, now) })
+	}
 	c.actions.add(r.Action, func(row *rowCounter) { row.add(r, now) })
 	c.addEvidence(r)
 }

@@ -14,7 +14,7 @@ func ms(t time.Time) int64 { return t.UnixMilli() }
 
 // decided returns a request that was created at a time and decided after a duration.
 func decided(at time.Time, after time.Duration, outcome, by string) analytics.RequestIndex {
-	return analytics.RequestIndex{Kind: "approval", Action: "refund", Rule: "refunds", Outcome: outcome, By: by, Created: ms(at), Viewed: ms(at.Add(after / 2)), Decided: ms(at.Add(after)), WordCount: 100}
+	return analytics.RequestIndex{Kind: "approval", Action: "refund", Rules: []string{"refunds"}, Outcome: outcome, By: by, Created: ms(at), Viewed: ms(at.Add(after / 2)), Decided: ms(at.Add(after)), WordCount: 100}
 }
 
 func TestReport_CountsOutcomes(t *testing.T) {
@@ -107,7 +107,7 @@ func TestReport_ProposesAlwaysApprovedActions(t *testing.T) {
 		"once asked about":  {func(n int, r *analytics.RequestIndex) { r.Clarifications = pick(n == 7, 1, 0) }, 0},
 		"once withdrawn":    {func(n int, r *analytics.RequestIndex) { r.Outcome = pick(n == 7, "withdraw", "approve") }, 1},
 		"by one person":     {func(_ int, r *analytics.RequestIndex) { r.By = "ann" }, 0},
-		"two rules":         {func(n int, r *analytics.RequestIndex) { r.Rule = fmt.Sprint("rule ", n%2) }, 0},
+		"two rules":         {func(n int, r *analytics.RequestIndex) { r.Rules = []string{fmt.Sprint("rule ", n%2)} }, 0},
 		"is about a choice": {func(_ int, r *analytics.RequestIndex) { r.Action = "" }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,6 +121,19 @@ func TestReport_ProposesAlwaysApprovedActions(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// Regression: only the first rule of a request was counted.
+func TestReport_CountsARequestForEachOfItsRules(t *testing.T) {
+	c := analytics.NewCollector(analytics.Query{Since: monday}, monday.Add(240*time.Hour))
+	small, large := decided(monday, time.Hour, "approve", "ann"), decided(monday, time.Hour, "reject", "ann")
+	large.Rules = append(large.Rules, "large-refunds")
+	c.AddRequest(small)
+	c.AddRequest(large)
+	rows := c.Report().ByRule
+	if len(rows) != 2 || rows[0].Name != "large-refunds" || rows[0].Requests != 1 || rows[0].Rejected != 1 || rows[1].Requests != 2 || c.Report().All.Requests != 2 {
+		t.Errorf("%+v", rows)
 	}
 }
 

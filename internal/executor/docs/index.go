@@ -21,7 +21,8 @@ func unixMillis(t time.Time) int64 {
 func RequestIndex(run store.Run, doc desk.Request) analytics.RequestIndex {
 	f := analytics.RequestIndex{
 		Kind: doc.Subject.Kind, Graph: run.Provider + ":" + run.Graph, Action: doc.Subject.Action, Route: doc.Route.Name, Requester: doc.Subject.Requester,
-		Risk: doc.Subject.Risk, WordCount: doc.Subject.WordCount, State: string(doc.State), Created: unixMillis(doc.Created), Deadline: unixMillis(doc.Deadline), Revision: doc.Rev,
+		Rules: doc.Subject.Rules,
+		Risk:  doc.Subject.Risk, WordCount: doc.Subject.WordCount, State: string(doc.State), Created: unixMillis(doc.Created), Deadline: unixMillis(doc.Deadline), Revision: doc.Rev,
 		Votes: len(doc.Votes), Clarifications: len(doc.Clarifications), Steps: len(doc.RouteProgress.DoneSteps), Paged: len(doc.RouteProgress.Paged),
 	}
 	if len(doc.Requirement.VisibleTo) > 0 {
@@ -29,9 +30,6 @@ func RequestIndex(run store.Run, doc desk.Request) analytics.RequestIndex {
 	}
 	if doc.Subject.EndUser != "" {
 		f.ForEndUser = 1
-	}
-	if len(doc.Subject.Rules) > 0 {
-		f.Rule = doc.Subject.Rules[0]
 	}
 	if doc.Edit != nil {
 		f.Edited = 1
@@ -55,7 +53,7 @@ func RequestIndex(run store.Run, doc desk.Request) analytics.RequestIndex {
 func VoteIndex(run store.Run, doc desk.Request, vote desk.Vote) analytics.VoteIndex {
 	r := RequestIndex(run, doc)
 	f := analytics.VoteIndex{
-		Request: doc.ID, Actor: vote.By, WordCount: r.WordCount, Verb: string(voteVerb(doc, vote)), Kind: r.Kind, Action: r.Action, Rule: r.Rule, Via: vote.Via, Auth: string(vote.Auth), At: unixMillis(vote.At), Created: r.Created, ForEndUser: r.ForEndUser,
+		Request: doc.ID, Actor: vote.By, WordCount: r.WordCount, Verb: string(voteVerb(doc, vote)), Kind: r.Kind, Action: r.Action, Via: vote.Via, Auth: string(vote.Auth), At: unixMillis(vote.At), Created: r.Created, ForEndUser: r.ForEndUser,
 	}
 	for _, view := range doc.Views {
 		if view.By == vote.By {

@@ -25,6 +25,7 @@ type Chat struct {
 	InterruptID   string                     `json:"interruptId,omitempty" maxLength:"512" doc:"The id of the interrupt that resumeValue answers."`
 	ResumeTargets map[string]json.RawMessage `json:"resumeTargets,omitempty" doc:"Answers by interrupt id."`
 	Shown         map[string]string          `json:"shown,omitempty" doc:"Digests of what was shown to the approver, by interrupt id."`
+	Confirm       map[string]string          `json:"confirm,omitempty" doc:"What the approver typed, by interrupt id: see activity.confirm of the request."`
 }
 
 // Pending says that a start or resume is recorded and in progress.
@@ -117,6 +118,7 @@ type Decide struct {
 	ResumeID  string          `json:"resumeId" minLength:"1" maxLength:"512" doc:"Chosen by the caller. The same decision with the same id is applied once."`
 	Answer    json.RawMessage `json:"answer" doc:"The answer, as defined by answerSchema of the request."`
 	Shown     string          `json:"shown,omitempty" maxLength:"128" doc:"The digest of what was shown. If the request has changed, the decision is rejected."`
+	Confirm   string          `json:"confirm,omitempty" maxLength:"1024" doc:"What the approver typed. An approval needs the text of activity.confirm of the request, if it has one; with edited arguments, the values of theirs."`
 	Rendering string          `json:"rendering,omitempty" maxLength:"128" doc:"The hash of the recorded rendering (POST …/view) that the decision is based on. If the request has no such rendering, or has changed since, the decision is rejected."`
 }
 

@@ -111,9 +111,15 @@ func (c *Channel) show(w http.ResponseWriter, r *http.Request, desk channel.Desk
 	case request.Shown != l.Digest:
 		p.Problem = "This request has changed since the message was sent. Open it in the inbox to see what changed."
 	default:
-		p.Decide = request.Kind == fermata.Approval.Name()
+		p.Decide = request.Kind == fermata.Approval.Name() && !needsInbox(request.Activity)
 	}
 	c.write(w, status, p)
+}
+
+// needsInbox reports whether the form of the page lacks what a decision needs: the typed name of
+// the object, or a reason code.
+func needsInbox(a *api.Activity) bool {
+	return a != nil && (a.Confirm != "" || len(a.RejectReasons) > 0)
 }
 
 func (c *Channel) sender(l link) channel.Sender {

@@ -159,12 +159,9 @@ func (a Extend) apply(d *update) error {
 	if !until.After(d.r.Deadline) {
 		return d.refuse(ErrInvalidTime, "the deadline is already "+formatTime(d.r.Deadline))
 	}
-	if !d.r.canExtend() {
-		return d.refuse(ErrInvalidTime, "the deadline cannot be extended: the route has no cap")
-	}
-	last := d.r.Created.Add(time.Duration(d.r.Route.Cap))
-	if limit := d.r.Requirement.MaxOpen(); limit > 0 {
-		last = earliest(last, d.r.Created.Add(time.Duration(limit)))
+	last := d.r.LatestDeadline()
+	if last.IsZero() {
+		return d.refuse(ErrInvalidTime, "the deadline cannot be extended")
 	}
 	if until.After(last) {
 		return d.refuse(ErrInvalidTime, "the deadline can be extended to "+formatTime(last)+" at most")
@@ -186,16 +183,7 @@ func (a Escalate) apply(d *update) error {
 	if err := d.checkText(a.Reason, false); err != nil {
 		return err
 	}
-	if !d.r.Snoozed.IsZero() {
-		d.endSnooze()
-	}
-	next := -1
-	for i := range d.r.Route.Steps {
-		if d.canEscalateTo(i) {
-			next = i
-			break
-		}
-	}
+	next := d.nextEscalation()
 	if next < 0 {
 		return d.refuse(ErrNoStep, "")
 	}

@@ -48,6 +48,8 @@ type From struct {
 	Actor Actor
 	// Seen is what the actor saw. The zero value means the original request.
 	Seen Seen
+	// Confirm is the text that the actor typed to confirm an approval; see [Request.ConfirmText].
+	Confirm string
 	// Via is the channel of the command.
 	Via string
 	// IdempotencyKey, if it has a key, makes the command idempotent; see [IsRepeat].

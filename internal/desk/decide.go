@@ -15,6 +15,9 @@ import (
 
 func (a Approve) apply(d *update) error {
 	a.Conditions.Until = a.Conditions.Until.UTC().Round(0)
+	if err := d.checkConfirmed(); err != nil {
+		return err
+	}
 	if err := d.checkConditions(a.Conditions); err != nil {
 		return err
 	}
@@ -26,7 +29,7 @@ func (a Reject) apply(d *update) error {
 	if err := d.checkText(a.Reason, len(a.Codes) == 0); err != nil {
 		return err
 	}
-	if err := d.checkCodes(a.Codes); err != nil {
+	if err := d.checkReasonCodes("a rejection", ErrInvalidValue, a.Codes, d.r.Requirement.RejectReasons); err != nil {
 		return err
 	}
 	text := "rejected it"
@@ -44,18 +47,19 @@ func (d *update) checkCodes(codes []string) error {
 	return nil
 }
 
-// checkEditReasons checks the reasons for an edit against those that the requirement knows.
-func (d *update) checkEditReasons(codes []string, need requirement.Requirement) error {
-	if err := d.checkCodes(codes); err != nil || len(need.EditReasons) == 0 {
+// checkReasonCodes checks the codes of an edit or a rejection against those that the requirement
+// knows. Without any, all codes are accepted, and none is needed. reason is that of a refusal.
+func (d *update) checkReasonCodes(of string, reason error, codes, known []string) error {
+	if err := d.checkCodes(codes); err != nil || len(known) == 0 {
 		return err
 	}
-	known := strings.Join(need.EditReasons, ", ")
+	use := strings.Join(known, ", ")
 	if len(codes) == 0 {
-		return d.refuse(ErrInvalidEdit, "an edit needs a reason code: "+known)
+		return d.refuse(reason, of+" needs a reason code: "+use)
 	}
 	for _, code := range codes {
-		if !slices.Contains(need.EditReasons, code) {
-			return d.refuse(ErrInvalidEdit, fmt.Sprintf("unknown reason code %q: use %s", code, known))
+		if !slices.Contains(known, code) {
+			return d.refuse(reason, fmt.Sprintf("unknown reason code %q: use %s", code, use))
 		}
 	}
 	return nil
@@ -201,7 +205,7 @@ func (a ApproveEdited) apply(d *update) error {
 	}
 	need, err := d.requirementFor(edit)
 	if err == nil {
-		err = d.checkEditReasons(a.Codes, need)
+		err = d.checkReasonCodes("an edit", ErrInvalidEdit, a.Codes, need.EditReasons)
 	}
 	if err != nil {
 		return err

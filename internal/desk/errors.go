@@ -37,6 +37,7 @@ var (
 	ErrInvalidConditions    = errors.New("the conditions of the approval are invalid or do not hold")
 	ErrForgedIdentity       = errors.New("the answer names another person or group than the caller")
 	ErrInvalidDelegate      = errors.New("the delegate is not an eligible approver")
+	ErrNotConfirmed         = errors.New("the name of the object was not typed")
 	ErrDenied               = errors.New("denied by the policy")
 	ErrChanged              = errors.New("request has changed since it was viewed")
 	ErrInvalid              = errors.New("invalid request")
@@ -59,7 +60,7 @@ var codes = []struct {
 	{ErrNothingToUndo, "nothing_to_undo"}, {ErrInvalidTime, "bad_time"}, {ErrInvalidText, "bad_text"},
 	{ErrTooMany, "too_many"}, {ErrInvalidValue, "bad_value"}, {ErrInvalidEdit, "bad_edit"},
 	{ErrInvalidConditions, "invalid_conditions"}, {ErrForgedIdentity, "identity_mismatch"},
-	{ErrInvalidDelegate, "delegate_not_eligible"}, {ErrDenied, "denied"}, {ErrChanged, "changed"},
+	{ErrInvalidDelegate, "delegate_not_eligible"}, {ErrNotConfirmed, "not_confirmed"}, {ErrDenied, "denied"}, {ErrChanged, "changed"},
 	{ErrInvalid, "invalid"}, {ErrKeyReused, "reused"},
 	{ErrDirectoryUnavailable, "directory_down"}, {ErrPolicyUnavailable, "policy_down"},
 }

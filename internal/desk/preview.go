@@ -28,8 +28,8 @@ func Preview(r Request, person Actor, env Env) (all []Consequence) {
 	if r.V != Version || r.State != StateOpen {
 		return nil
 	}
-	from := From{Actor: person, Seen: Seen{Digest: r.Digest()}}
-	for _, cmd := range []Command{Approve{From: from}, Reject{From: from, Reason: "preview"}, Respond{From: from, Value: json.RawMessage("null")}} {
+	from := From{Actor: person, Seen: Seen{Digest: r.Digest()}, Confirm: r.ConfirmText(env.Args)}
+	for _, cmd := range []Command{Approve{From: from}, Reject{From: from, Reason: "preview", Codes: r.Requirement.RejectReasons[:min(1, len(r.Requirement.RejectReasons))]}, Respond{From: from, Value: json.RawMessage("null")}} {
 		verb := permissions[cmd.name()].verb
 		if !slices.Contains(r.Requirement.Verbs, verb) {
 			continue

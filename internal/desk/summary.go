@@ -93,20 +93,15 @@ func AllowedVerbs(r Request, person string, directory Directory) ([]requirement.
 		return nil, ErrDecisionPending
 	}
 	err := CheckEligible(r, person, directory)
-	if !r.canExtend() {
-		r.Requirement.Verbs = slices.DeleteFunc(slices.Clone(r.Requirement.Verbs), func(v requirement.Verb) bool { return v == requirement.VerbExtend })
-	}
+	r.Requirement.Verbs = r.possible()
 	if err == nil {
-		return slices.Clone(r.Requirement.Verbs), nil
+		return r.Requirement.Verbs, nil
 	}
 	if checkEligibleFor(r, person, requirement.VerbReject, directory) != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(r.Requirement.Verbs), func(v requirement.Verb) bool { return v == requirement.VerbApprove }), nil
+	return slices.DeleteFunc(r.Requirement.Verbs, func(v requirement.Verb) bool { return v == requirement.VerbApprove }), nil
 }
-
-// canExtend reports whether the route lets people extend the deadline.
-func (r Request) canExtend() bool { return r.Route.Cap > 0 }
 
 func checkEligibleFor(r Request, person string, verb requirement.Verb, directory Directory) error {
 	d := &update{r: r, env: Env{Directory: directory}, command: "decide", from: From{Actor: Actor{ID: person}}}

@@ -202,6 +202,12 @@ func (r Reads) AllowedVerbs(doc desk.Request, person string) ([]requirement.Verb
 	return r.requests.AllowedVerbs(doc, person)
 }
 
+// Delegates returns the people to whom a person can delegate a request. all is false if there may
+// be others whom the directory does not list.
+func (r Reads) Delegates(ctx context.Context, doc desk.Request, person string) (people []string, all bool, err error) {
+	return r.requests.Delegates(ctx, doc, person)
+}
+
 // Preview returns what the decisions of a person on an open request would cause now.
 func (r Reads) Preview(ctx context.Context, q RequestView, person desk.Actor) ([]desk.Consequence, error) {
 	return r.requests.Preview(ctx, q, person)

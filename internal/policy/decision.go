@@ -171,7 +171,11 @@ func explainRequirement(b *strings.Builder, r *Requirement) {
 	explainList(b, "routes", r.Routes)
 	explainList(b, "editable arguments", r.Editable)
 	explainList(b, "reasons for edits", r.EditReasons)
+	explainList(b, "reasons for rejections", r.RejectReasons)
 	explainList(b, "masked", r.Sensitive)
+	if r.IsTyped() {
+		explainList(b, "typed by an approver", r.Confirm)
+	}
 	explainList(b, "allowed verbs", r.Verbs)
 	if r.Undo > 0 {
 		fmt.Fprintf(b, "  takes effect %s after the last vote, which can be withdrawn until then\n", r.Undo)

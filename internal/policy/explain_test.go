@@ -15,7 +15,7 @@ func TestExplain_Golden(t *testing.T) {
 	granted := decide(t, operating, input("loop", `{"iterations":200}`))
 	granted.Verdict, granted.Requirement, granted.Grant = policy.Allow, nil, "grant-7"
 	widened := load(t, "default: ask\ndefaults: {ask: {groups: [{from: ['group:dba'], count: 2, widen: ['group:heads:${req.graph}']}], deadline: 1h, route: up, verbs: [approve, reject, claim]}}\n")
-	staged := load(t, "default: ask\ndefaults: {ask: {groups: [{from: ['group:dba']}, {from: ['group:heads'], stage: 1}], deadline: 1h, on_timeout: reject, on_escalate: return, editable: [/a], edit_reasons: [typo], visible_to: [requester, 'group:dba'], sensitive: [/iban]}}\n")
+	staged := load(t, "default: ask\ndefaults: {ask: {groups: [{from: ['group:dba']}, {from: ['group:heads'], stage: 1}], deadline: 1h, on_timeout: reject, on_escalate: return, editable: [/a], edit_reasons: [typo], reject_reasons: [risk], confirm: [/a], visible_to: [requester, 'group:dba'], sensitive: [/iban]}}\n")
 	for name, d := range map[string]policy.Decision{
 		"default":  decide(t, operating, input("mail.send", `{}`)),
 		"merged":   decide(t, operating, input("db.execute", `{"sql":"truncate t","iterations":500}`, sunday)),

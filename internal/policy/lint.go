@@ -45,6 +45,7 @@ func (s *Set) Lint(context LintContext) []Problem {
 		l.checkShadowed(i, one)
 		l.checkTools(one)
 		l.checkArguments(one)
+		l.checkConfirm(one)
 		l.checkBareAllow(one)
 		if one.Ask != nil {
 			l.checkPeople(one.ID, one.Line, one.Ask)
@@ -125,12 +126,19 @@ func (l *linter) checkToolExists(id string, line int, tool string) {
 	}
 }
 
+// checkConfirm finds a confirmation that the undo window of the same rule replaces.
+func (l *linter) checkConfirm(one *rule) {
+	if one.Ask != nil && len(one.Ask.Confirm) > 0 && one.Ask.Undo > 0 {
+		l.warn(one.ID, one.Line, "confirm has no effect: undo replaces it")
+	}
+}
+
 // checkArguments finds paths that a tool of the rule does not have. A rule for all tools cannot be
 // checked.
 func (l *linter) checkArguments(one *rule) {
 	paths := slices.Clone(one.info.argPaths)
 	if one.Ask != nil {
-		paths = slices.Concat(paths, one.Ask.Editable, one.Ask.Sensitive)
+		paths = slices.Concat(paths, one.Ask.Editable, one.Ask.Sensitive, one.Ask.Confirm)
 	}
 	for _, tool := range one.info.tools {
 		schema := l.context.Tools[tool].ArgsSchema

@@ -50,6 +50,8 @@ func TestLint(t *testing.T) {
 		"route gone":            {ask("groups: [{from: ['group:oncall']}], route: gone"), `route "gone": unknown`},
 		"edit of no argument":   {ask("groups: [{from: ['group:oncall']}], editable: [/sqll]"), `db has no argument "/sqll"; did you mean "sql"?`},
 		"mask of no argument":   {ask("groups: [{from: ['group:oncall']}], sensitive: [/limit]"), `db has no argument "/limit"`},
+		"typed of no argument":  {ask("groups: [{from: ['group:oncall']}], confirm: [/table]"), `db has no argument "/table"`},
+		"typed or undone":       {ask("groups: [{from: ['group:oncall']}], confirm: [/sql], undo: 1m"), `confirm has no effect: undo replaces it`},
 		"hidden from approvers": {ask("groups: [{from: ['group:oncall']}], visible_to: ['group:one']"), `no one in group:oncall can see the request: visible_to is group:one`},
 		"visible to one gone":   {ask("groups: [{from: ['group:oncall']}], visible_to: ['group:gone']"), `unknown name group:gone`},
 		"no such argument":      {noAsk + "- {id: a, when: 'req.tool == \"db\" && args.sq == \"\"', then: deny}\n", `p.yaml:3: rule "a": db has no argument "/sq"; did you mean "sql"?`},
@@ -89,7 +91,7 @@ func TestLint(t *testing.T) {
 			case c.want != "" && (len(found) != 1 || !strings.Contains(found[0].String(), c.want)):
 				t.Errorf("found %v\nwant  %s", found, c.want)
 			}
-			if found := set.Lint(policy.LintContext{}); len(found) > 0 && !strings.Contains(c.want, "never matches") && !strings.Contains(c.want, "shadow") && !strings.Contains(c.want, "same condition") && !strings.Contains(c.doc, "tools:") {
+			if found := set.Lint(policy.LintContext{}); len(found) > 0 && !strings.Contains(c.want, "never matches") && !strings.Contains(c.want, "shadow") && !strings.Contains(c.want, "same condition") && !strings.Contains(c.want, "confirm has no effect") && !strings.Contains(c.doc, "tools:") {
 				t.Errorf("without a context: %v", found)
 			}
 		})

@@ -65,6 +65,8 @@ func TestMerge_TakesStrictestParts(t *testing.T) {
 		"both escalations return":    {base + `, on_escalate: return`, base + `, on_escalate: return`, func(r *policy.Requirement) { r.OnEscalate = requirement.EscalateReturns }},
 		"all reasons for edits":      {base + `, edit_reasons: [typo, scope]`, base + `, edit_reasons: [scope, risk]`, func(r *policy.Requirement) { r.EditReasons = []string{"typo", "scope", "risk"} }},
 		"reasons in one":             {base, base + `, edit_reasons: [typo]`, func(r *policy.Requirement) { r.EditReasons = []string{"typo"} }},
+		"all reasons to reject":      {base + `, reject_reasons: [risk]`, base + `, reject_reasons: [cost, risk]`, func(r *policy.Requirement) { r.RejectReasons = []string{"risk", "cost"} }},
+		"all that is typed":          {base + `, confirm: [/b]`, base + `, confirm: [/a, /b]`, func(r *policy.Requirement) { r.Confirm = []string{"/a", "/b"} }},
 		"all that is masked":         {base + `, sensitive: [/b]`, base + `, sensitive: [/a, /b]`, func(r *policy.Requirement) { r.Sensitive = []string{"/a", "/b"} }},
 		"visible to one audience":    {base, base + `, visible_to: [requester, "group:x"]`, func(r *policy.Requirement) { r.VisibleTo = [][]string{{"group:x", "requester"}} }},
 		"visible to the smaller one": {base + `, visible_to: ["group:x"]`, base + `, visible_to: [requester, "group:x"]`, func(r *policy.Requirement) { r.VisibleTo = [][]string{{"group:x"}} }},
@@ -189,7 +191,7 @@ func TestWeakenings_ListsEveryDifference(t *testing.T) {
 	strict := func() *policy.Requirement {
 		return &policy.Requirement{
 			Groups: []policy.Group{{From: []string{"group:x"}, Count: 2, Widen: []string{"group:m"}}, {From: []string{"user:ann"}, Count: 1, Stage: 1}}, Verbs: []requirement.Verb{"approve", "reject", "ask"}, Exclude: []requirement.Duty{"requester"}, Deadline: policy.Duration(time.Hour), OnTimeout: requirement.ExpireOnTimeout,
-			MinAuth: requirement.AuthSSO, Editable: []string{"/a"}, RememberMax: 0, Undo: policy.Duration(time.Minute), DenyCount: 1, EditReasons: []string{"typo"}, VisibleTo: [][]string{{"group:x", "requester"}}, Sensitive: []string{"/iban"},
+			MinAuth: requirement.AuthSSO, Editable: []string{"/a"}, RememberMax: 0, Undo: policy.Duration(time.Minute), DenyCount: 1, EditReasons: []string{"typo"}, RejectReasons: []string{"risk"}, VisibleTo: [][]string{{"group:x", "requester"}}, Sensitive: []string{"/iban"},
 		}
 	}
 	for want, change := range map[string]func(*policy.Requirement){
@@ -216,6 +218,7 @@ func TestWeakenings_ListsEveryDifference(t *testing.T) {
 		"undo down from 1m to 30s":                            func(r *policy.Requirement) { r.Undo /= 2 },
 		"deny_count up from 1 to 2":                           func(r *policy.Requirement) { r.DenyCount = 2 },
 		"requester is no longer excluded":                     func(r *policy.Requirement) { r.Exclude = nil },
+		"a rejection needs no reason code any more":           func(r *policy.Requirement) { r.RejectReasons = nil },
 		"an edit needs no reason code any more":               func(r *policy.Requirement) { r.EditReasons = nil },
 		"visible to more than group:x or requester now":       func(r *policy.Requirement) { r.VisibleTo = nil },
 		`"/iban" is no longer masked`:                         func(r *policy.Requirement) { r.Sensitive = []string{"/iban/x"} },

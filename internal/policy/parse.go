@@ -194,7 +194,7 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	if base != nil {
 		req = base.Clone()
 	}
-	fields := node.Map("groups", "separation_of_duties", "deadline", "on_timeout", "on_escalate", "route", "min_auth", "editable", "edit_reasons", "visible_to", "sensitive", "remember_max", "undo", "deny_count", "verbs")
+	fields := node.Map("groups", "separation_of_duties", "deadline", "on_timeout", "on_escalate", "route", "min_auth", "editable", "edit_reasons", "reject_reasons", "confirm", "visible_to", "sensitive", "remember_max", "undo", "deny_count", "verbs")
 	has := func(name string) bool { return !fields[name].Missing() }
 	if has("groups") {
 		req.Groups = r.parseGroups(fields["groups"])
@@ -222,6 +222,12 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	}
 	if has("edit_reasons") {
 		req.EditReasons = parseCodes(fields["edit_reasons"])
+	}
+	if has("reject_reasons") {
+		req.RejectReasons = parseCodes(fields["reject_reasons"])
+	}
+	if has("confirm") {
+		req.Confirm = parsePointers(fields["confirm"])
 	}
 	if has("visible_to") {
 		req.VisibleTo = r.parseAudience(fields["visible_to"])
@@ -291,7 +297,7 @@ func parseOnTimeout(node yamldoc.Node) requirement.OnTimeout {
 	return requirement.ExpireOnTimeout
 }
 
-// parseCodes parses the reason codes of edits.
+// parseCodes parses the reason codes of edits and rejections.
 func parseCodes(node yamldoc.Node) []string {
 	var codes []string
 	for _, item := range node.List() {

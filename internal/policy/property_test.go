@@ -25,8 +25,8 @@ var demands = []string{
 	`groups: [{from: ["group:x"], widen: ["group:n"]}, {from: ["group:y"], widen: ["group:x"]}], deadline: 24h, verbs: [abandon, reject, approve, ask]`,
 	`groups: [{from: ["group:x"], count: 2}, {from: ["group:y"]}], deadline: 1h, min_auth: sso, editable: [/a, /b]`,
 	`groups: [{from: [anyone], count: 2}], deadline: 2h, separation_of_duties: [requester], remember_max: 8h, editable: [""]`,
-	`groups: [{from: [anyone]}], deadline: 30m, on_timeout: escalate, deny_count: 3, sensitive: [/a], visible_to: [requester], edit_reasons: [typo], on_escalate: return, editable: [/a/b]`,
-	`groups: [{from: ["group:x"], stage: 1}, {from: ["group:y"]}], deadline: 3h, on_timeout: reject, sensitive: [/b], visible_to: [requester, "group:x"], edit_reasons: [scope]`,
+	`groups: [{from: [anyone]}], deadline: 30m, on_timeout: escalate, deny_count: 3, sensitive: [/a], visible_to: [requester], edit_reasons: [typo], reject_reasons: [risk], confirm: [/a], on_escalate: return, editable: [/a/b]`,
+	`groups: [{from: ["group:x"], stage: 1}, {from: ["group:y"]}], deadline: 3h, on_timeout: reject, sensitive: [/b], visible_to: [requester, "group:x"], edit_reasons: [scope], confirm: [/b], undo: 1m`,
 	`groups: [{from: ["group:x", "user:ann"]}], deadline: 3h, min_auth: hardware, remember_max: 1h`,
 }
 

@@ -7,9 +7,10 @@ import (
 
 // Requirement defines who must approve, until when, and under which conditions. It has Groups of
 // people, the duties that Exclude a person, Deadline, OnTimeout and OnEscalate, Routes, MinAuth,
-// Editable, EditReasons, VisibleTo, Sensitive, RememberMax, Undo, DenyCount and Verbs. Each has the
-// meaning and the values of the key in the rule file that docs/policy.md describes. Several rules
-// that ask are merged into one requirement that is at least as strict as each.
+// Editable, EditReasons, RejectReasons, Confirm, VisibleTo, Sensitive, RememberMax, Undo, DenyCount
+// and Verbs. Each has the meaning and the values of the key in the rule file that docs/policy.md
+// describes. Several rules that ask are merged into one requirement that is at least as strict as
+// each.
 type Requirement = requirement.Requirement
 
 // Group requires Count people of those in From. Widen lists who may be added by a step of the

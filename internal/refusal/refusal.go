@@ -35,6 +35,7 @@ var sentences = map[string]string{
 	"invalid_conditions":    "The conditions are not valid, or do not hold now.",
 	"identity_mismatch":     "The answer names another person or group than you.",
 	"delegate_not_eligible": "The decision cannot be delegated to this person.",
+	"not_confirmed":         "An approval of this needs the typed name of its object.",
 	"denied":                "The policy denies this.",
 	"changed":               "The request has changed since you looked at it.",
 	"invalid":               "The call is not valid.",

@@ -40,6 +40,11 @@ func (r Requirement) Check() error {
 			bad("editable: %q is not a JSON pointer", p)
 		}
 	}
+	for _, p := range r.Confirm {
+		if p != "" && p[0] != '/' {
+			bad("confirm: %q is not a JSON pointer", p)
+		}
+	}
 	for _, p := range r.Sensitive {
 		if p != "" && p[0] != '/' {
 			bad("sensitive: %q is not a JSON pointer", p)

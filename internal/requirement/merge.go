@@ -40,6 +40,9 @@ func (r Requirement) mergeOne(other Requirement) Requirement {
 	}
 	r.Editable = commonPointers(r.Editable, other.Editable)
 	r.EditReasons = sets.Union(r.EditReasons, other.EditReasons)
+	r.RejectReasons = sets.Union(r.RejectReasons, other.RejectReasons)
+	r.Confirm = sets.Union(r.Confirm, other.Confirm)
+	slices.Sort(r.Confirm)
 	r.VisibleTo = mergeAudiences(r.VisibleTo, other.VisibleTo)
 	r.Sensitive = sets.Union(r.Sensitive, other.Sensitive)
 	slices.Sort(r.Sensitive)

@@ -2,10 +2,12 @@ package requirement_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/timespan"
 )
 
 func TestMerge_NewMembersTakeStrictest(t *testing.T) {
@@ -14,16 +16,16 @@ func TestMerge_NewMembersTakeStrictest(t *testing.T) {
 	}
 	a := requirement.Requirement{
 		Groups: []requirement.Group{group("x", 0), group("y", 1)}, Deadline: 10, OnTimeout: requirement.DefaultOnTimeout, OnEscalate: requirement.EscalateReturns,
-		EditReasons: []string{"typo"}, VisibleTo: [][]string{{"group:x"}}, Sensitive: []string{"/a"},
+		EditReasons: []string{"typo"}, RejectReasons: []string{"risk"}, Confirm: []string{"/b"}, VisibleTo: [][]string{{"group:x"}}, Sensitive: []string{"/a"},
 	}
 	b := requirement.Requirement{
 		Groups: []requirement.Group{group("z", 0), group("x", 1)}, Deadline: 10, OnTimeout: requirement.RejectOnTimeout, OnEscalate: requirement.EscalateToNextStep,
-		EditReasons: []string{"scope"}, VisibleTo: [][]string{{"group:x"}, {"requester"}}, Sensitive: []string{"/b"},
+		EditReasons: []string{"scope"}, RejectReasons: []string{"risk", "cost"}, Confirm: []string{"/a"}, VisibleTo: [][]string{{"group:x"}, {"requester"}}, Sensitive: []string{"/b"},
 	}
 	want := requirement.Requirement{
 		// x waits for z, and y still waits for x
 		Groups: []requirement.Group{group("x", 1), group("y", 2), group("z", 0)}, DenyCount: 1, Deadline: 10, OnTimeout: requirement.RejectOnTimeout,
-		OnEscalate: requirement.EscalateToNextStep, EditReasons: []string{"typo", "scope"}, VisibleTo: [][]string{{"group:x"}, {"requester"}},
+		OnEscalate: requirement.EscalateToNextStep, EditReasons: []string{"typo", "scope"}, RejectReasons: []string{"risk", "cost"}, Confirm: []string{"/a", "/b"}, VisibleTo: [][]string{{"group:x"}, {"requester"}},
 		Sensitive: []string{"/a", "/b"},
 	}
 	got := a.Merge(b)
@@ -38,11 +40,24 @@ func TestMerge_NewMembersTakeStrictest(t *testing.T) {
 	}
 }
 
+func TestWeakenings_UndoReplacesTyping(t *testing.T) {
+	before := requirement.OnePerson()
+	before.Confirm = []string{"/table"}
+	for undo, weaker := range map[time.Duration]int{0: 1, time.Minute: 0} {
+		after := requirement.OnePerson()
+		after.Undo = timespan.Duration(undo)
+		if got := requirement.Weakenings(&before, &after); len(got) != weaker {
+			t.Errorf("undo %s: %v", undo, got)
+		}
+	}
+}
+
 func TestCheck_NewMembers(t *testing.T) {
 	for name, change := range map[string]func(*requirement.Requirement){
 		"stage":          func(q *requirement.Requirement) { q.Groups[0].Stage = -1 },
 		"on_timeout":     func(q *requirement.Requirement) { q.OnTimeout = "allow" },
 		"on_escalate":    func(q *requirement.Requirement) { q.OnEscalate = "up" },
+		"confirm":        func(q *requirement.Requirement) { q.Confirm = []string{"a"} },
 		"sensitive":      func(q *requirement.Requirement) { q.Sensitive = []string{"a"} },
 		"anyone sees":    func(q *requirement.Requirement) { q.VisibleTo = [][]string{{"anyone"}} },
 		"empty audience": func(q *requirement.Requirement) { q.VisibleTo = [][]string{{}} },

@@ -35,6 +35,12 @@ type Requirement struct {
 	// EditReasons lists the reason codes of which an edit must give one. Empty means that an edit
 	// needs no code.
 	EditReasons []string `json:"editReasons,omitempty"`
+	// RejectReasons lists the reason codes of which a rejection must give one. Empty means that a
+	// rejection needs a reason or any code.
+	RejectReasons []string `json:"rejectReasons,omitempty"`
+	// Confirm lists JSON pointers of arguments whose values an approver must type, to show that
+	// they know the object of the action. An undo window replaces that; see [Requirement.IsTyped].
+	Confirm []string `json:"confirm,omitempty"`
 	// VisibleTo lists audiences: a person who sees the request belongs to each of them. An audience
 	// lists group:, user: or role: and a name, or [Requester]. Empty means everyone in the account.
 	VisibleTo [][]string `json:"visibleTo,omitempty"`
@@ -74,6 +80,9 @@ func (r Requirement) MaxOpen() timespan.Duration {
 	return r.Deadline
 }
 
+// IsTyped reports whether an approver must type the name of the object.
+func (r Requirement) IsTyped() bool { return len(r.Confirm) > 0 && r.Undo == 0 }
+
 // Clone returns a deep copy.
 func (r *Requirement) Clone() *Requirement {
 	c := *r
@@ -82,7 +91,8 @@ func (r *Requirement) Clone() *Requirement {
 		c.Groups[i].From, c.Groups[i].Widen = slices.Clone(c.Groups[i].From), slices.Clone(c.Groups[i].Widen)
 	}
 	c.Exclude, c.Routes = slices.Clone(r.Exclude), slices.Clone(r.Routes)
-	c.Editable, c.EditReasons, c.Verbs = slices.Clone(r.Editable), slices.Clone(r.EditReasons), slices.Clone(r.Verbs)
+	c.Editable, c.Verbs = slices.Clone(r.Editable), slices.Clone(r.Verbs)
+	c.EditReasons, c.RejectReasons, c.Confirm = slices.Clone(r.EditReasons), slices.Clone(r.RejectReasons), slices.Clone(r.Confirm)
 	c.VisibleTo, c.Sensitive = slices.Clone(r.VisibleTo), slices.Clone(r.Sensitive)
 	for i := range c.VisibleTo {
 		c.VisibleTo[i] = slices.Clone(c.VisibleTo[i])

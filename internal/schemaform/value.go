@@ -151,6 +151,9 @@ var (
 func readNumber(text string, form *regexp.Regexp, complaint string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if !form.MatchString(text) {
+		if strings.Contains(text, ",") {
+			complaint += ": write 1234.5 with a point, and without separators of thousands"
+		}
 		return nil, errors.New(complaint)
 	}
 	return json.RawMessage(text), nil

@@ -146,6 +146,12 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			s.call("bob@acme", "POST", path, `{"resumeId":"1","answer":{"verb":"approve"}}`)
 			return s.call("eve@acme", "POST", path, `{"resumeId":"1","answer":{"verb":"approve"}}`)
 		}},
+		"not_confirmed": {func(t *testing.T) *site {
+			return openDeskSiteWith(t, "default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h, confirm: [/table]}}\nrules: []\n")
+		}, func(s *site) answer {
+			s.chat("agent@acme", startDrop)
+			return s.call("bob@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/decision", `{"resumeId":"1","answer":{"verb":"approve"}}`)
+		}},
 		"stronger_auth_required": {func(t *testing.T) *site {
 			return openDeskSiteWith(t, "default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h, min_auth: hardware}}\nrules: []\n")
 		}, func(s *site) answer {

@@ -32,6 +32,7 @@ var rejections = map[string]struct {
 	"decision_pending":      {refusal.Sentence("decision_pending", ""), false, true},
 	"invalid_conditions":    {refusal.Sentence("invalid_conditions", ""), false, true},
 	"delegate_not_eligible": {refusal.Sentence("delegate_not_eligible", ""), false, true},
+	"not_confirmed":         {refusal.Sentence("not_confirmed", ""), false, true},
 	"digest_mismatch":       {"The request has changed: nothing was decided. Review it again.", true, false},
 	"not_active":            {"The run has ended or has no open request: nothing was decided.", true, false},
 	"not_retryable":         {"The run cannot be retried.", true, false},

@@ -1565,14 +1565,27 @@ export interface components {
             /** @description Clarification requests to the requester and their replies. */
             clarifications?: components["schemas"]["Clarification"][] | null;
             comments?: components["schemas"]["Note"][] | null;
+            /** @description What an approver must type, to be sent in confirm with an approval. Omitted if nothing must be typed. */
+            confirm?: string;
+            /** @description With confirm: JSON pointers of the arguments whose values are typed, separated by spaces. With edited arguments, the edited values are typed. */
+            confirmFields?: string[] | null;
             /** @description What each decision of the caller would cause now. Only when one request is read, and while it is open. */
             consequences?: components["schemas"]["Consequence"][] | null;
+            /** @description The people to whom the caller can delegate. Only when one request is read, and if delegate is allowed. */
+            delegates?: string[] | null;
             /** @description Edited arguments that replace the requested ones. */
             edit?: components["schemas"]["Edit"];
             /** @description Reason codes: an edit must name one of them in codes. Omitted if an edit needs none. */
             editReasons?: string[] | null;
             /** @description JSON pointers of the arguments, or of the state of a held run, that the rules let an approver change; an empty pointer is everything. */
             editable?: string[] | null;
+            /** @description What an escalation does next: notify, page or widen, and a target, such as page oncall:dba. Omitted if there is no further step, or if it returns the request. */
+            escalation?: string[] | null;
+            /**
+             * Format: date-time
+             * @description Until when the deadline can be extended. Omitted if it cannot be.
+             */
+            extendUntil?: string;
             /** @description The history, oldest first. */
             history?: components["schemas"]["HistoryEntry"][] | null;
             /** @description Why the caller may not decide this request. Omitted if they may. */
@@ -1581,6 +1594,8 @@ export interface components {
             memberOf?: string[] | null;
             /** @description The minimum authentication strength of an approver. */
             minAuth?: string;
+            /** @description With delegates: others may be eligible too, whom the server cannot list. */
+            otherDelegates?: boolean;
             /** @description A decision that takes effect at the end of its undo window. */
             pending?: components["schemas"]["PendingDecision"];
             /** @description The digest of the policy that requires the approval. */
@@ -1588,6 +1603,8 @@ export interface components {
             /** @description Votes so far and votes that are still needed. */
             progress?: string;
             reason?: string;
+            /** @description Reason codes: a rejection must name one of them in codes. Omitted if a rejection needs none. */
+            rejectReasons?: string[] | null;
             /** @description What was put on people's screens, as their clients reported it: the latest of each person. */
             renderings?: components["schemas"]["RecordedRendering"][] | null;
             requester?: string;
@@ -1793,6 +1810,10 @@ export interface components {
             until: string;
         };
         Chat: {
+            /** @description What the approver typed, by interrupt id: see activity.confirm of the request. */
+            confirm?: {
+                [key: string]: string;
+            };
             /** @description The graph to run, for example inproc:content-review. For a start. */
             graphId?: string;
             /** @description The input of the run. */
@@ -2196,6 +2217,8 @@ export interface components {
         Decide: {
             /** @description The answer, as defined by answerSchema of the request. */
             answer: unknown;
+            /** @description What the approver typed. An approval needs the text of activity.confirm of the request, if it has one; with edited arguments, the values of theirs. */
+            confirm?: string;
             /** @description The hash of the recorded rendering (POST …/view) that the decision is based on. If the request has no such rendering, or has changed since, the decision is rejected. */
             rendering?: string;
             /** @description Chosen by the caller. The same decision with the same id is applied once. */
@@ -2842,7 +2865,7 @@ export interface components {
              * @description The problem code for programs; see the table of codes.
              * @enum {string}
              */
-            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "not_retryable" | "question_closed" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "invalid_conditions" | "not_eligible" | "identity_mismatch" | "delegate_not_eligible" | "action_not_allowed" | "stronger_auth_required" | "earlier_stage" | "decision_pending" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
+            code: "bad_request" | "interrupt_id_required" | "invalid_input" | "data_too_large" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "receipt_exists" | "already_decided" | "not_active" | "not_retryable" | "question_closed" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "invalid_conditions" | "not_eligible" | "identity_mismatch" | "delegate_not_eligible" | "action_not_allowed" | "stronger_auth_required" | "not_confirmed" | "earlier_stage" | "decision_pending" | "no_policy" | "rate_limited" | "agent_limit" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
             /** @description The decision that was recorded first, if there is one. */
             decided?: components["schemas"]["PriorDecision"];
             /** @description An explanation for people. */

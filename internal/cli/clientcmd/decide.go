@@ -1,13 +1,16 @@
 package clientcmd
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -62,11 +65,13 @@ type decideFlags struct {
 	ID       string `arg:"" help:"The id of the request."`
 	ResumeID string `help:"An id for this decision: repeated with the same id, it is applied once." placeholder:"ID"`
 	Shown    string `help:"The digest of what you saw, as printed by fermata show. If the request has changed, nothing is decided." placeholder:"DIGEST"`
+
+	typed string `kong:"-"` // the name of the object
 }
 
 // decide decides what was shown: if the request has changed when the decision arrives, nothing is
 // decided.
-func (c decideFlags) decide(ctx context.Context, p *cli.Program, answer func(api.Request) (any, error)) error {
+func (c *decideFlags) decide(ctx context.Context, p *cli.Program, answer func(api.Request) (any, error)) error {
 	to, err := c.Client()
 	if err != nil {
 		return err
@@ -92,7 +97,7 @@ func (c decideFlags) decide(ctx context.Context, p *cli.Program, answer func(api
 	if err != nil {
 		return err
 	}
-	outcome, err := to.Decide(ctx, c.ID, api.Decide{ResumeID: c.ResumeID, Answer: data, Shown: c.Shown, Rendering: rendering})
+	outcome, err := to.Decide(ctx, c.ID, api.Decide{ResumeID: c.ResumeID, Answer: data, Shown: c.Shown, Confirm: c.typed, Rendering: rendering})
 	if waits, ok := outcome.(fermata.NeedsInput); ok && err == nil && !p.JSON && slices.ContainsFunc(waits.Interrupts, func(i fermata.OpenInterrupt) bool { return i.ID == c.ID }) {
 		return c.printVote(ctx, p, to)
 	}
@@ -176,9 +181,10 @@ func (c *AnswerCommand) Run(ctx context.Context, p *cli.Program) error {
 
 type ApproveCommand struct {
 	decideFlags
-	Reason string      `help:"The reason."`
-	Args   cli.JSONArg `help:"Approve with these arguments instead of the requested ones, as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
-	Code   []string    `help:"A reason code for the edit, if the rules ask for one; may be repeated." placeholder:"WORD"`
+	Reason  string      `help:"The reason."`
+	Args    cli.JSONArg `help:"Approve with these arguments instead of the requested ones, as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
+	Code    []string    `help:"A reason code for the edit, if the rules ask for one; may be repeated." placeholder:"WORD"`
+	Confirm string      `help:"The name of the object, if the rules ask for it: fermata show prints it. A terminal asks for it." placeholder:"TEXT"`
 	conditionFlags
 }
 
@@ -187,6 +193,9 @@ func (c *ApproveCommand) Run(ctx context.Context, p *cli.Program) error {
 	return c.decide(ctx, p, func(r api.Request) (any, error) {
 		if tui.IsHold(r) {
 			return c.continueHold()
+		}
+		if c.typed = c.Confirm; c.typed == "" && r.Activity != nil && r.Activity.Confirm != "" && r.Activity.IneligibleReason == "" {
+			c.typed = ask(p, "To approve, type "+confirmLabel(r, c.Args != "")+": ")
 		}
 		reply, err := verbAnswer(r, "approve", c.Reason)
 		if err == nil && c.Args != "" {
@@ -206,6 +215,24 @@ func (c *ApproveCommand) Run(ctx context.Context, p *cli.Program) error {
 		}
 		return reply, err
 	})
+}
+
+// ask reads a line from the terminal; it returns "" without one.
+func ask(p *cli.Program, prompt string) string {
+	if p.JSON || !tui.IsTerminal(p.Out) || !tui.IsTerminal(os.Stdin) {
+		return ""
+	}
+	fmt.Fprint(p.Out, prompt)
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n') // the server refuses what is missing
+	return strings.TrimSpace(line)
+}
+
+// confirmLabel says what to type to approve a request.
+func confirmLabel(r api.Request, edited bool) string {
+	if edited && len(r.Activity.ConfirmFields) > 0 {
+		return "the new value of " + cli.OneLine(strings.Join(r.Activity.ConfirmFields, ", "))
+	}
+	return cli.OneLine(r.Activity.Confirm)
 }
 
 // continueHold returns the answer that continues a held run unchanged.

@@ -206,7 +206,7 @@ func (c *AbandonCommand) Run(ctx context.Context, p *cli.Program) error {
 // The rendering of fermata show. Count up the version if the same request is rendered differently.
 const (
 	showChannel  = "terminal"
-	showTemplate = "show@2"
+	showTemplate = "show@3"
 )
 
 // markViewed tells the server that a person sees a request, and the text that was printed. That

@@ -222,6 +222,17 @@ func printDecideHint(w io.Writer, r api.Request) {
 	}
 	commands = append(commands, "answer")
 	fmt.Fprintf(w, "\nfermata %s %s\tdecide it\n", strings.Join(commands, "|"), r.ID)
+	if a := r.Activity; a != nil {
+		printIfAny(w, "an approval needs --confirm", a.Confirm)
+		printIfAny(w, "an edit needs --code", a.EditReasons...)
+		printIfAny(w, "a rejection needs --code", a.RejectReasons...)
+	}
+}
+
+func printIfAny(w io.Writer, label string, values ...string) {
+	if text := strings.Join(values, ", "); text != "" {
+		fmt.Fprintf(w, "%s\t%s\n", label, cli.OneLine(text))
+	}
 }
 
 func indented(data json.RawMessage) string {

@@ -17,7 +17,7 @@ var refusalReasons = []struct {
 	{desk.ErrDecided, audit.RefusedAlreadyDecided}, {desk.ErrExpired, audit.RefusedExpired}, {desk.ErrWithdrawn, audit.RefusedSuperseded},
 	{desk.ErrChanged, audit.RefusedDigestMismatch}, {desk.ErrExcluded, audit.RefusedOwnRequest}, {desk.ErrWeakAuth, audit.RefusedWeakAuth},
 	{desk.ErrNotAllowed, audit.RefusedVerbNotAllowed}, {desk.ErrDenied, audit.RefusedByPolicy}, {desk.ErrInvalidEdit, audit.RefusedBadAnswer},
-	{desk.ErrInvalidConditions, audit.RefusedConditions},
+	{desk.ErrInvalidConditions, audit.RefusedConditions}, {desk.ErrNotConfirmed, audit.RefusedBadAnswer},
 	{desk.ErrForgedIdentity, audit.RefusedIdentity}, {desk.ErrInvalidValue, audit.RefusedBadAnswer}, {desk.ErrInvalidText, audit.RefusedBadAnswer},
 	{desk.ErrClaimed, audit.RefusedNotPossible}, {desk.ErrNotClaimed, audit.RefusedNotPossible}, {desk.ErrNoClarification, audit.RefusedNotPossible},
 	{desk.ErrNoStep, audit.RefusedNotPossible}, {desk.ErrDecisionPending, audit.RefusedNotPossible}, {desk.ErrNothingToUndo, audit.RefusedNotPossible}, {desk.ErrInvalidTime, audit.RefusedNotPossible}, {grant.ErrNotRememberable, audit.RefusedByPolicy},

@@ -132,10 +132,11 @@ func (dc *Decider) recordRefusal(ctx context.Context, run store.Run, request Req
 	return dc.writeRefusal(ctx, run.Account, c)
 }
 
-// isTemporary reports whether the same answer can count later: with a stronger authentication, when
-// its stage is open, or after a pending decision was withdrawn. Its resume id is not used up.
+// isTemporary reports whether the same answer can count later: with a stronger authentication or
+// the typed name of the object, when its stage is open, or after a pending decision was withdrawn.
+// Its resume id is not used up.
 func isTemporary(err error) bool {
-	return errors.Is(err, desk.ErrWeakAuth) || errors.Is(err, desk.ErrEarlierStage) || errors.Is(err, desk.ErrDecisionPending)
+	return errors.Is(err, desk.ErrWeakAuth) || errors.Is(err, desk.ErrNotConfirmed) || errors.Is(err, desk.ErrEarlierStage) || errors.Is(err, desk.ErrDecisionPending)
 }
 
 // checkStillOpen returns ErrStale if a request is over. Another process that found it so has left

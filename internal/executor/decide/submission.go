@@ -50,6 +50,9 @@ type Answer struct {
 	// Rendering is the hash of the recorded rendering that the person saw; "" if none is named. A
 	// repetition may name another one.
 	Rendering string `json:"-"`
+	// Confirm is the text that the person typed to confirm an approval; see
+	// [desk.Request.ConfirmText].
+	Confirm string `json:",omitempty"`
 }
 
 // resumeDigest returns a digest that is the same for all repetitions of a request, and for nothing
@@ -74,6 +77,7 @@ type submission struct {
 	open         bool            // the question was open when it was read
 	shownDigest  string          // the digest of what the person saw
 	rendering    string          // the hash of the rendering that the person saw
+	confirm      string          // the text that the person typed
 	value        json.RawMessage // as the provider has checked it
 	// approval and decision are set if it is about an action.
 	approval *fermata.ApprovalRequest
@@ -99,7 +103,7 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Requ
 	// or of several that are refused, another one would be named each time
 	for _, id := range slices.Sorted(maps.Keys(targets)) {
 		said := targets[id]
-		w := submission{Answer: store.Answer{Interrupt: id, Verdict: store.VerdictAnswer, ShownDigest: said.Shown}, shownDigest: said.Shown, rendering: said.Rendering}
+		w := submission{Answer: store.Answer{Interrupt: id, Verdict: store.VerdictAnswer, ShownDigest: said.Shown}, shownDigest: said.Shown, rendering: said.Rendering, confirm: said.Confirm}
 		i := slices.IndexFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id })
 		if i >= 0 { // otherwise the store says why it cannot be answered
 			w.interrupt, w.open = l.Open[i], true

@@ -282,7 +282,7 @@ func (w *submission) approvals() int {
 
 // toAct converts a submission to a command of package desk.
 func (w submission) toAct(request Request) desk.Command {
-	from := desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shownDigest, Rendering: w.rendering}}
+	from := desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shownDigest, Rendering: w.rendering}, Confirm: w.confirm}
 	switch {
 	case w.returned != nil:
 		return desk.Escalate{From: from, Reason: w.returned.Reason}

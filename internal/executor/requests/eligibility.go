@@ -47,6 +47,14 @@ func (s *Service) AllowedVerbs(doc desk.Request, person string) ([]requirement.V
 	return desk.AllowedVerbs(doc, person, s.DeskEnv(doc.Created).Directory)
 }
 
+// Delegates returns the people to whom a person can delegate a request. all is false if there may
+// be others whom the directory does not list.
+func (s *Service) Delegates(ctx context.Context, doc desk.Request, person string) (people []string, all bool, err error) {
+	directory := s.DeskEnv(doc.Created).Directory
+	lister, _ := directory.(desk.Lister)
+	return desk.Delegates(ctx, doc, person, directory, lister)
+}
+
 // Preview returns what the decisions of a person on an open request would cause now, as the code
 // that decides finds it.
 func (s *Service) Preview(ctx context.Context, q docs.RequestView, person desk.Actor) ([]desk.Consequence, error) {

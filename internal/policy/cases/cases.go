@@ -135,7 +135,7 @@ func (c testCase) check(set *policy.Set) (policy.Decision, []string) {
 	for _, list := range []struct {
 		key string
 		got []string
-	}{{"verbs", verbs}, {"editable", need.Editable}, {"edit_reasons", need.EditReasons}, {"sensitive", need.Sensitive}} {
+	}{{"verbs", verbs}, {"editable", need.Editable}, {"edit_reasons", need.EditReasons}, {"reject_reasons", need.RejectReasons}, {"confirm", need.Confirm}, {"sensitive", need.Sensitive}} {
 		if want, ok := c.lists[list.key]; ok && !sameElements(want, list.got) {
 			differ(list.key+" ", want, list.got)
 		}

@@ -12,7 +12,7 @@ import (
 
 const rules = `
 default: ask
-defaults: {ask: {groups: [{from: ["group:finance"]}], deadline: 4h, min_auth: sso, verbs: [approve, reject], editable: [/a], edit_reasons: [typo], sensitive: [/iban], visible_to: [requester, "group:finance"], on_timeout: reject}}
+defaults: {ask: {groups: [{from: ["group:finance"]}], deadline: 4h, min_auth: sso, verbs: [approve, reject], editable: [/a], edit_reasons: [typo], reject_reasons: [risk], confirm: [/order], sensitive: [/iban], visible_to: [requester, "group:finance"], on_timeout: reject}}
 rules:
 - {id: small, when: 'req.tool == "refund" && args.cents <= 2000', then: allow}
 - {id: often, when: 'history.count("tool", "1h") >= 3', then: ask}
@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 	var out strings.Builder
 	result, err := cases.Run(&out, set(t), "cases.yaml", []byte(base+`
 - {name: small, input: {tool: refund, args: {cents: 500}}, counters: 0, want: allow, rules: [small]}
-- {name: too often, input: {tool: refund, args: {cents: 500}}, counters: {tool/1h: 3, daily: 0}, want: ask, rules: [often], needs: ["1 of group:finance"], deadline: 4h, min_auth: sso, verbs: [reject, approve], editable: [/a], edit_reasons: [typo], sensitive: [/iban], visible_to: [group:finance or requester], on_timeout: reject, on_escalate: next_step}
+- {name: too often, input: {tool: refund, args: {cents: 500}}, counters: {tool/1h: 3, daily: 0}, want: ask, rules: [often], needs: ["1 of group:finance"], deadline: 4h, min_auth: sso, verbs: [reject, approve], editable: [/a], edit_reasons: [typo], reject_reasons: [risk], confirm: [/order], sensitive: [/iban], visible_to: [group:finance or requester], on_timeout: reject, on_escalate: next_step}
 - {name: enough for today, input: {tool: refund, args: {cents: 500}}, counters: {tool/1h: 0, daily: 9501}, want: deny, rules: [daily]}
 - {name: exact, input: {tool: refund, args_json: '{"cents": 2000.0}'}, counters: 0, want: allow}
 - {name: no number, input: {tool: refund, args: {cents: 1}}, counters: {tool/1h: 0}, want: deny}
@@ -63,6 +63,7 @@ func TestRun_ReportsFailures(t *testing.T) {
 		asked + `want: ask, verbs: [approve]`:              "want verbs [approve], got [approve reject]",
 		asked + `want: ask, editable: []`:                  "want editable [], got [/a]",
 		asked + `want: ask, edit_reasons: [scope]`:         "want edit_reasons [scope], got [typo]",
+		asked + `want: ask, confirm: [/a]`:                 "want confirm [/a], got [/order]",
 		asked + `want: ask, sensitive: [/b]`:               "want sensitive [/b], got [/iban]",
 		asked + `want: ask, visible_to: [requester]`:       "want visible_to [requester], got [group:finance or requester]",
 		asked + `want: ask, on_timeout: expire`:            "want on_timeout expire, got reject",

@@ -23,7 +23,7 @@ func parse(file string, src []byte) ([]testCase, error) {
 	parseInput(top["input"], &base)
 	var all []testCase
 	for _, node := range top["cases"].List() {
-		fields := node.Map("name", "input", "counters", "want", "rules", "needs", "deadline", "min_auth", "verbs", "editable", "edit_reasons", "sensitive", "visible_to", "on_timeout", "on_escalate", "dry_run")
+		fields := node.Map("name", "input", "counters", "want", "rules", "needs", "deadline", "min_auth", "verbs", "editable", "edit_reasons", "reject_reasons", "confirm", "sensitive", "visible_to", "on_timeout", "on_escalate", "dry_run")
 		name = fields["name"].Text()
 		c := testCase{name: name, line: node.Line(), input: base, counters: parseCounters(fields["counters"])}
 		parseInput(fields["input"], &c.input)
@@ -38,7 +38,7 @@ func parse(file string, src []byte) ([]testCase, error) {
 			c.needs = fields["needs"].Texts()
 		}
 		c.lists = make(map[string][]string)
-		for _, key := range []string{"verbs", "editable", "edit_reasons", "sensitive"} {
+		for _, key := range []string{"verbs", "editable", "edit_reasons", "reject_reasons", "confirm", "sensitive"} {
 			if !fields[key].Missing() {
 				c.lists[key] = fields[key].Texts()
 			}

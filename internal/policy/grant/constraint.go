@@ -42,6 +42,8 @@ type Constraint struct {
 	Containers string `json:"above,omitempty"`
 	// Value is the value to compare with: an array for In, empty for Any.
 	Value json.RawMessage `json:"value,omitempty"`
+	// Fraction lets a whole bound match fractions, because the approved number was one.
+	Fraction bool `json:"fraction,omitempty"`
 }
 
 // AtMost allows any number from 0 to most.
@@ -201,7 +203,7 @@ func (c Constraint) rejectNumber(l leaf) string {
 		return "is not a comparable number"
 	case number.Sign() < 0:
 		return "is negative"
-	case bound.IsInt() && !number.IsInt():
+	case bound.IsInt() && !number.IsInt() && !c.Fraction:
 		return "is a fraction"
 	case c.Op == Le && number.Cmp(bound) > 0:
 		return "is more than was granted"

@@ -244,6 +244,8 @@ func (g Grant) Relax(pointer string, c Constraint) (Grant, error) {
 		return g, fmt.Errorf("grant: argument %s is already relaxed", pointer)
 	}
 	c.Type, c.Containers = old.Type, old.Containers
+	approved, isNumber := rational(old.Value)
+	c.Fraction = isNumber && !approved.IsInt()
 	if err := c.check(); err != nil {
 		return g, fmt.Errorf("grant: argument %s: %w", pointer, err)
 	}

@@ -58,7 +58,7 @@ var deskCodes = []struct {
 	{desk.ErrEarlierStage, "earlier_stage"}, {desk.ErrDecisionPending, "decision_pending"},
 	{desk.ErrNotAllowed, "action_not_allowed"}, {desk.ErrClaimed, "action_not_allowed"},
 	{desk.ErrNotClaimed, "action_not_allowed"}, {desk.ErrNoClarification, "action_not_allowed"},
-	{desk.ErrNothingToUndo, "action_not_allowed"}, {desk.ErrNoStep, "action_not_allowed"},
+	{desk.ErrNotConfirmed, "not_confirmed"}, {desk.ErrNothingToUndo, "action_not_allowed"}, {desk.ErrNoStep, "action_not_allowed"},
 	{desk.ErrTooMany, "action_not_allowed"}, {desk.ErrDenied, "action_not_allowed"},
 	{desk.ErrInvalidConditions, "invalid_conditions"},
 	{desk.ErrInvalidTime, "bad_request"}, {desk.ErrInvalidText, "bad_request"}, {desk.ErrInvalidValue, "bad_request"},

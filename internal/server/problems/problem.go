@@ -84,6 +84,7 @@ var Codes = []Code{
 	{"delegate_not_eligible", 422, "Delegate not eligible", "The person named in to is not an eligible approver of the request; the detail says why. Nothing was changed."},
 	{"action_not_allowed", 409, "Action not allowed", "The request does not allow this action now; the detail says why."},
 	{"stronger_auth_required", 403, "Stronger authentication required", "The rules of the request require a stronger authentication for this; minAuth is the minimum. Sign in with it, and send the same call again."},
+	{"not_confirmed", 422, "Not confirmed", "The rules of the request require that the approver types the name of the object: show activity.confirm of the request to them, and send what they typed in confirm. The request is still open."},
 	{"earlier_stage", 409, "Earlier stage open", "An earlier stage of the approval chain has to agree first; the detail names it. Try again then."},
 	{"decision_pending", 409, "Decision pending", "A decision was made and takes effect at the end of its undo window. Its voter can withdraw it until then."},
 	{"no_policy", 404, "No policy", "The server has no policy; every action needs approval."},

@@ -2,8 +2,10 @@ package requests
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
@@ -18,7 +20,7 @@ import (
 func (h *Handlers) activityOf(doc desk.Request, me authn.Principal) *api.Activity {
 	activity := &api.Activity{
 		Revision: doc.Rev, State: string(doc.State), Summary: doc.Summary(time.Now()), Action: doc.Subject.Action, Risk: doc.Subject.Risk, Requester: doc.Subject.Requester,
-		Policy: doc.Subject.Policy, Rules: doc.Subject.Rules, Reason: doc.Subject.Reason, Route: doc.Route.Name, MinAuth: string(doc.Requirement.MinAuth), Editable: doc.Requirement.Editable, EditReasons: doc.Requirement.EditReasons, Returns: doc.Requirement.OnEscalate == requirement.EscalateReturns, Verbs: []string{}, Requirements: []api.Requirement{},
+		Policy: doc.Subject.Policy, Rules: doc.Subject.Rules, Reason: doc.Subject.Reason, Route: doc.Route.Name, MinAuth: string(doc.Requirement.MinAuth), Editable: doc.Requirement.Editable, EditReasons: doc.Requirement.EditReasons, RejectReasons: doc.Requirement.RejectReasons, Returns: doc.Requirement.OnEscalate == requirement.EscalateReturns, Verbs: []string{}, Requirements: []api.Requirement{},
 	}
 	verbs := doc.Requirement.Verbs
 	if doc.State == desk.StateOpen {
@@ -91,6 +93,13 @@ func (h *Handlers) withActivity(ctx context.Context, q executor.RequestView) api
 		return r
 	}
 	r.Activity, r.Shown = h.activityOf(*q.Request, endpoint.Principal(ctx)), q.Request.Digest()
+	if q.Request.State == desk.StateOpen && q.Request.Requirement.IsTyped() {
+		var asked fermata.ApprovalRequest
+		_ = json.Unmarshal(r.Data, &asked) // unreadable data has no arguments
+		if r.Activity.Confirm = q.Request.ConfirmText(asked.Args); r.Activity.Confirm != "" {
+			r.Activity.ConfirmFields = q.Request.Requirement.Confirm
+		}
+	}
 	r.Activity.Viewers = h.viewersOf(endpoint.Principal(ctx).Account, q.ID)
 	if q.State == store.InterruptWithdrawn {
 		r.Activity.State = string(desk.StateWithdrawn)

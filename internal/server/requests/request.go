@@ -69,7 +69,34 @@ func (h *Handlers) requestPageOf(ctx context.Context, q executor.RequestView, r 
 			r.Activity.IneligibleReason = desk.Code(c.Err)
 		}
 	}
+	h.addChoices(ctx, *q.Request, r.Activity)
 	return &requestOutput{Body: r}, nil
+}
+
+// addChoices adds what the actions of the caller can choose from.
+func (h *Handlers) addChoices(ctx context.Context, doc desk.Request, activity *api.Activity) {
+	if doc.State != desk.StateOpen || activity.IneligibleReason != "" {
+		return
+	}
+	allows := func(verb requirement.Verb) bool { return slices.Contains(activity.Verbs, string(verb)) }
+	if last := doc.LatestDeadline(); allows(requirement.VerbExtend) {
+		activity.ExtendUntil = &last
+	}
+	if step, ok := doc.NextEscalation(); ok && allows(requirement.VerbEscalate) && !activity.Returns {
+		for _, does := range []struct {
+			what    string
+			targets []string
+		}{{"page", step.Page}, {"notify", step.Notify}, {"widen", step.Widen}} {
+			for _, target := range does.targets {
+				activity.Escalation = append(activity.Escalation, does.what+" "+target)
+			}
+		}
+	}
+	if !allows(requirement.VerbDelegate) {
+		return
+	}
+	people, all, err := h.Executor.Delegates(ctx, doc, endpoint.Principal(ctx).ID)
+	activity.Delegates, activity.OtherDelegates = people, !all || err != nil // a form can still name a person
 }
 
 // consequence returns what a decision would cause, for clients.
@@ -107,7 +134,7 @@ func (h *Handlers) decide(ctx context.Context, in *decisionInput) (*outcomes.Out
 	}
 	outcome, err := h.Executor.Decide(ctx, executor.DecideRequest{
 		Account: me.Account, ResumeID: in.Body.ResumeID, Actor: me.ID, Via: me.Auth.Via(), Auth: me.Auth.Strength, Wait: wait,
-		Targets: map[string]executor.Answer{in.ID: {Value: in.Body.Answer, Shown: in.Body.Shown, Rendering: in.Body.Rendering}},
+		Targets: map[string]executor.Answer{in.ID: {Value: in.Body.Answer, Shown: in.Body.Shown, Confirm: in.Body.Confirm, Rendering: in.Body.Rendering}},
 	})
 	// a vote that decides nothing yet has an outcome at once; the client wants 202
 	if err == nil && wait < 0 {

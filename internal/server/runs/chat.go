@@ -66,7 +66,7 @@ func (h *Handlers) parseChat(ctx context.Context, in *chatInput) (executor.RunRe
 		if !me.Has(authn.RoleAgent) {
 			return request, problems.New("forbidden", "a start needs the role agent")
 		}
-		if b.GraphID == "" || b.ResumeValue != nil || b.ResumeTargets != nil || b.Shown != nil || b.InterruptID != "" {
+		if b.GraphID == "" || b.ResumeValue != nil || b.ResumeTargets != nil || b.Shown != nil || b.Confirm != nil || b.InterruptID != "" {
 			return request, problems.New("bad_request", "a start has a graphId and no answers; a resume has a resumeId")
 		}
 		if err := checkStateKey(b.StateKey); err != nil {
@@ -93,14 +93,14 @@ func (h *Handlers) parseChat(ctx context.Context, in *chatInput) (executor.RunRe
 		if id == "" || b.ResumeValue == nil || b.ResumeTargets != nil {
 			return request, problems.New("bad_request", "interruptId names the interrupt that resumeValue answers; use resumeTargets for several")
 		}
-		request.Value, request.Targets = nil, map[string]executor.Answer{id: {Value: b.ResumeValue, Shown: b.Shown[id]}}
+		request.Value, request.Targets = nil, map[string]executor.Answer{id: {Value: b.ResumeValue, Shown: b.Shown[id], Confirm: b.Confirm[id]}}
 		return request, h.checkTargets(ctx, request)
 	}
 	for id, value := range b.ResumeTargets {
 		if request.Targets == nil {
 			request.Targets = make(map[string]executor.Answer)
 		}
-		request.Targets[id] = executor.Answer{Value: value, Shown: b.Shown[id]}
+		request.Targets[id] = executor.Answer{Value: value, Shown: b.Shown[id], Confirm: b.Confirm[id]}
 	}
 	return request, h.checkTargets(ctx, request)
 }

@@ -31,9 +31,13 @@ const (
 // maxItems is how many items of a list a form may have.
 const maxItems = 500
 
-// Fill sets the input of a form to what a browser sent.
-func Fill(f *schemaform.Field, sent url.Values) {
+// Fill sets the input of a form to what a browser sent. Values that the rules do not let people
+// change have no input and stay as they are.
+func (f Field) Fill(sent url.Values) {
 	at := f.Pointer()
+	if f.Locked() {
+		return
+	}
 	if f.Nullable {
 		f.Null = sent.Get(nullPrefix+at) != ""
 	}
@@ -48,22 +52,22 @@ func Fill(f *schemaform.Field, sent url.Values) {
 		}
 	case schemaform.Object:
 		for _, child := range f.Fields {
-			Fill(child, sent)
+			f.inside(child).Fill(sent)
 		}
 	case schemaform.List:
 		if sent.Has(listPrefix + at) {
 			n, _ := strconv.Atoi(sent.Get(listPrefix + at))
-			resizeList(f, min(max(n, 0), maxItems))
+			resizeList(f.Field, min(max(n, 0), maxItems))
 		}
 		for _, child := range f.Fields {
-			Fill(child, sent)
+			f.inside(child).Fill(sent)
 		}
 	case schemaform.OneOf:
 		if sent.Has(variantPrefix + at) {
 			f.Selected = indexOf(sent.Get(variantPrefix+at), len(f.Fields))
 		}
 		if f.Selected >= 0 && f.Selected < len(f.Fields) {
-			Fill(f.Fields[f.Selected], sent)
+			f.inside(f.Fields[f.Selected]).Fill(sent)
 		}
 	}
 }
@@ -138,10 +142,17 @@ type Field struct {
 	Limited  bool
 }
 
-// Fixed reports whether the rules do not let people change the value of the field.
-func (f Field) Fixed() bool {
-	covers := func(p string) bool { return f.Pointer() == p || strings.HasPrefix(f.Pointer(), p+"/") }
-	return f.Limited && !slices.ContainsFunc(f.Editable, covers)
+// Locked reports whether the rules let people change neither the value of the field nor one inside.
+func (f Field) Locked() bool {
+	at := f.Pointer()
+	return f.Limited && !slices.ContainsFunc(f.Editable, func(p string) bool {
+		return at == p || strings.HasPrefix(at, p+"/") || strings.HasPrefix(p, at+"/")
+	})
+}
+
+// LockedFields returns the fields inside that people cannot change.
+func (f Field) LockedFields() []Field {
+	return slices.DeleteFunc(f.children(), func(c Field) bool { return !c.Locked() })
 }
 
 // inside returns the data of a field inside this one.
@@ -179,8 +190,12 @@ func (f Field) IsLong() bool {
 	return strings.Contains(f.Text, "\n") || len(f.Text) > 80 || f.Limits.MaxLength != nil && *f.Limits.MaxLength > 200
 }
 
-// Children returns the data of the fields inside.
-func (f Field) Children() (list []Field) {
+// Children returns the data of the fields inside that people can change.
+func (f Field) Children() []Field {
+	return slices.DeleteFunc(f.children(), Field.Locked)
+}
+
+func (f Field) children() (list []Field) {
 	for _, child := range f.Fields {
 		list = append(list, f.inside(child))
 	}

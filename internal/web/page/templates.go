@@ -65,9 +65,6 @@ func (s *Shell) Funcs(texts texts.Translation) template.FuncMap {
 		"add":        func(a, b int) int { return a + b },
 		"addf":       sum,
 		"sub":        func(a, b int) int { return a - b },
-		// the lists of forms
-		"reasoncodes": func() []string { return []string{"wrong_arguments", "not_needed", "too_risky", "policy"} },
-		"spans":       func() []string { return []string{"1h", "4h", "1d", "3d", "7d"} },
 		// dictshell returns the data of a page with other page data, for shared parts
 		"dictshell": func(d layout, data any) layout {
 			d.Page.Data = data

@@ -8,10 +8,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/schemaform"
 	"github.com/fermata-go/fermata/internal/web/fields"
 	"github.com/fermata-go/fermata/internal/web/page"
@@ -31,6 +31,10 @@ type actionForm struct {
 	List *List
 
 	Text, To, Code, Span, Uses string
+	// Typed is the name of the object as the person typed it.
+	Typed string
+	// Bounds are the arguments of an approval to remember, with what may differ.
+	Bounds []bound
 
 	Form   fields.Field
 	root   *schemaform.Field
@@ -95,8 +99,8 @@ var menu = []action{
 		return m.Activity != nil && m.Activity.Pending != nil && m.Activity.Pending.By == v.Me.Principal
 	}, act(client.ActionUndo)},
 	{"delegate", "", verb("delegate"), act(client.ActionDelegate)},
-	{"snooze", "", verb("snooze"), act(client.ActionSnooze)},
-	{"extend", "", verb("extend"), act(client.ActionExtend)},
+	{"snooze", "", offersSpan("snooze", requirement.VerbSnooze), act(client.ActionSnooze)},
+	{"extend", "", offersSpan("extend", requirement.VerbExtend), act(client.ActionExtend)},
 	{"escalate", "", func(m *Model, v *page.Visit) bool { return verb("escalate")(m, v) && !m.returns() }, act(client.ActionEscalate)},
 	{"return", "", func(m *Model, _ *page.Visit) bool { return m.Eligible() && m.returns() }, decideWith(returnAnswer)},
 	{"remember", "", func(m *Model, _ *page.Visit) bool { return m.Approval != nil && m.Eligible() && m.Allows("approve") }, approveAndRemember},
@@ -152,7 +156,7 @@ func (s *Pages) newActionForm(v *page.Visit) (*actionForm, action, error) {
 	form := v.PostForm
 	f := &actionForm{
 		Model: m, Act: a.name, Key: cmp.Or(form.Get(page.IdempotencyName), client.NewID()), List: readList(v.Form),
-		Text: strings.TrimSpace(strings.ReplaceAll(form.Get("text"), "\r\n", "\n")), To: strings.TrimSpace(form.Get("to")), Code: form.Get("code"), Span: form.Get("span"), Uses: form.Get("uses"),
+		Text: strings.TrimSpace(strings.ReplaceAll(form.Get("text"), "\r\n", "\n")), To: strings.TrimSpace(form.Get("to")), Code: form.Get("code"), Span: form.Get("span"), Uses: form.Get("uses"), Typed: form.Get("typed"),
 		Mode: cmp.Or(form.Get("mode"), "form"), Raw: strings.ReplaceAll(form.Get("raw"), "\r\n", "\n"), Confirmed: make(map[string]bool),
 	}
 	if f.SeenShown, f.SeenRendering, err = seen(v, m); err != nil {
@@ -164,10 +168,14 @@ func (s *Pages) newActionForm(v *page.Visit) (*actionForm, action, error) {
 	f.Then = m.thenText(v, a.name)
 	f.build()
 	if v.Method == http.MethodPost && f.root != nil {
-		fields.Fill(f.root, form)
+		f.setForm(nil)
+		f.Form.Fill(form)
 	}
 	if f.root != nil {
 		f.setForm(nil)
+	}
+	if a.name == "remember" {
+		f.Bounds = f.bounds(form)
 	}
 	return f, a, nil
 }
@@ -270,6 +278,10 @@ func (s *Pages) takeAction(v *page.Visit) (page.Response, error) {
 			f.Confirm = unusual(argsOf(value, nil, nil))
 		}
 	}
+	if f.Types() && f.Act != "edit" && strings.TrimSpace(f.Typed) != f.ConfirmText() {
+		f.Error = v.T("action.mistyped", f.ConfirmText())
+		return f.page(v, http.StatusUnprocessableEntity), nil
+	}
 	if missing := f.unconfirmed(); len(missing) > 0 {
 		f.Error = v.T("action.unconfirmed", strings.Join(missing, ", "))
 		return f.page(v, http.StatusUnprocessableEntity), nil
@@ -295,7 +307,9 @@ func (f *actionForm) refused(v *page.Visit, err error) (page.Response, error) {
 	if p.Status == http.StatusUnauthorized || p == page.ErrInternal {
 		return nil, err
 	}
-	f.Problem = v.LocalProblem(p)
+	if f.Problem = v.LocalProblem(p); p.Code == "not_confirmed" {
+		f.Problem, f.Error = nil, v.T("action.mistypededit")
+	}
 	if p.Code == "stronger_auth_required" {
 		f.StepUp = f.stepUpURL()
 	}
@@ -381,6 +395,3 @@ func (f *actionForm) value() (json.RawMessage, error) {
 type missingError struct{ key string }
 
 func (e *missingError) Error() string { return "web: " + e.key }
-
-// spans are the durations that people can choose.
-var spans = map[string]time.Duration{"1h": time.Hour, "4h": 4 * time.Hour, "1d": 24 * time.Hour, "3d": 72 * time.Hour, "7d": 168 * time.Hour}

@@ -311,7 +311,7 @@ func (s *Pages) decideItem(v *page.Visit, d *batchData, item, key string, answer
 		result.Problem = v.T("batch.unusualalone")
 		return result, nil
 	}
-	if _, err := s.decide(v, m.ID, key+"-"+id, m.Shown, m.rowRendering(), answer); err != nil {
+	if _, err := s.decide(v, m.ID, m.rowRendering(), api.Decide{ResumeID: key + "-" + id, Answer: answer, Shown: m.Shown}); err != nil {
 		p := page.ProblemOf(err)
 		if p == page.ErrInternal || p.Status == http.StatusUnauthorized {
 			return result, err

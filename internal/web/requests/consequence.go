@@ -52,6 +52,9 @@ func (m *Model) thenText(v *page.Visit, act string) string {
 	if m.verbOf(act) != "" && !m.Open() {
 		return ""
 	}
+	if act == "escalate" {
+		return m.escalationText(v)
+	}
 	c, known := m.consequence(m.verbOf(act))
 	if !known || c.Result == resultDecides && act != "approve" {
 		return v.T("action.then." + act)

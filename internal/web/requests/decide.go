@@ -23,7 +23,7 @@ func decideWith(answer func(f *actionForm) (json.RawMessage, error)) func(*Pages
 		if err != nil {
 			return "", err
 		}
-		f.Held, err = s.decide(v, f.ID, f.Key, f.Shown, f.Rendering(), said)
+		f.Held, err = s.decide(v, f.ID, f.Rendering(), f.decision(said))
 		if err != nil {
 			return "", err
 		}
@@ -44,15 +44,21 @@ func (f *actionForm) note(v *page.Visit) string {
 
 // decide records what the page showed, and decides with that. It reports whether the decision waits
 // for the end of its undo window.
-func (s *Pages) decide(v *page.Visit, id, key, shown string, rendering api.Rendering, answer json.RawMessage) (held bool, err error) {
-	if err := recordView(v, id, shown, rendering); err != nil {
+func (s *Pages) decide(v *page.Visit, id string, rendering api.Rendering, decision api.Decide) (held bool, err error) {
+	if err := recordView(v, id, decision.Shown, rendering); err != nil {
 		return false, err
 	}
-	_, err = v.API.DecideWithin(v.Context(), id, api.Decide{ResumeID: key, Answer: answer, Shown: shown, Rendering: rendering.Hash}, outcomeWait)
+	decision.Rendering = rendering.Hash
+	_, err = v.API.DecideWithin(v.Context(), id, decision, outcomeWait)
 	if pending, ok := errors.AsType[*client.PendingError](err); ok {
 		return pending.EffectiveAt != nil, nil
 	}
 	return false, err
+}
+
+// decision returns the decision of the form with an answer.
+func (f *actionForm) decision(answer json.RawMessage) api.Decide {
+	return api.Decide{ResumeID: f.Key, Answer: answer, Shown: f.Shown, Confirm: f.Typed}
 }
 
 func approveAnswer(*actionForm) (json.RawMessage, error) {
@@ -60,7 +66,10 @@ func approveAnswer(*actionForm) (json.RawMessage, error) {
 }
 
 func rejectAnswer(f *actionForm) (json.RawMessage, error) {
-	if f.Text == "" && f.Code == "" {
+	switch {
+	case f.Model != nil && len(f.RejectReasons()) > 0 && f.Code == "":
+		return nil, &missingError{"action.needrejectcode"}
+	case f.Text == "" && f.Code == "":
 		return nil, &missingError{"action.needreason"}
 	}
 	d := fermata.Decision{Verb: fermata.VerbReject, Reason: f.Text}
@@ -98,21 +107,25 @@ func editAnswer(f *actionForm) (json.RawMessage, error) {
 
 func respondAnswer(f *actionForm) (json.RawMessage, error) { return f.value() }
 
-// approveAndRemember approves, and then creates a bounded grant for the same arguments.
+// approveAndRemember approves, and then creates a grant with the bounds of the form.
 func approveAndRemember(s *Pages, v *page.Visit, f *actionForm) (string, error) {
 	uses, err := strconv.Atoi(f.Uses)
-	span, ok := spans[f.Span]
+	span, ok := f.chosenSpan(v)
 	if err != nil || uses < 1 || !ok {
 		return "", &missingError{"action.needbounds"}
 	}
+	relax, err := relaxed(f.Bounds)
+	if err != nil {
+		return "", err
+	}
 	answer, err := approveAnswer(f)
 	if err == nil {
-		f.Held, err = s.decide(v, f.ID, f.Key, f.Shown, f.Rendering(), answer)
+		f.Held, err = s.decide(v, f.ID, f.Rendering(), f.decision(answer))
 	}
 	if err != nil {
 		return "", err
 	}
-	_, err = v.API.CreateGrant(v.Context(), f.ID, api.CreateGrant{Seconds: int64(span.Seconds()), Uses: uses})
+	_, err = v.API.CreateGrant(v.Context(), f.ID, api.CreateGrant{Seconds: int64(span.Seconds()), Uses: uses, Relax: relax})
 	if err != nil {
 		return "note.notremembered", nil // the approval is recorded
 	}
@@ -133,16 +146,14 @@ func act(name string) func(*Pages, *page.Visit, *actionForm) (string, error) {
 				return "", &missingError{"action.needto"}
 			}
 		case client.ActionSnooze, client.ActionExtend:
-			span, ok := spans[f.Span]
+			span, ok := f.chosenSpan(v)
 			if !ok {
 				return "", &missingError{"action.needspan"}
 			}
-			until := v.Now.Add(span)
-			if name == client.ActionExtend && f.Deadline != nil {
+			until := v.Now.Add(span).Truncate(time.Minute) // the same form gets the same time
+			if name == client.ActionExtend {
 				until = f.Deadline.Add(span)
 			}
-			// whole minutes: the same form gets the same time
-			until = until.Truncate(time.Minute)
 			body = api.RequestAction{Until: &until}
 		}
 		_, err := v.API.ActOnce(v.Context(), f.ID, name, body, f.Key)

@@ -26,6 +26,7 @@ var refusalGerman = Translation{
 	"refused.invalid_conditions":    "Die Bedingungen sind ungültig oder gerade nicht erfüllt.",
 	"refused.identity_mismatch":     "Die Antwort nennt eine andere Person oder Gruppe als Sie.",
 	"refused.delegate_not_eligible": "Die Entscheidung lässt sich nicht an diese Person delegieren.",
+	"refused.not_confirmed":         "Eine Genehmigung braucht hier den eingetippten Namen des Objekts.",
 	"refused.denied":                "Die Richtlinie verbietet das.",
 	"refused.changed":               "Die Anfrage hat sich geändert, seit Sie sie angesehen haben.",
 	"refused.invalid":               "Der Aufruf ist ungültig.",

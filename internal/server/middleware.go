@@ -41,8 +41,6 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		h := seen.Header()
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
-		// that of the previous request on this connection
-		_ = seen.control.SetWriteDeadline(time.Time{})
 		leave, p := s.admit(&r)
 		if p != nil {
 			s.metrics.CountRejected(p.Code)
@@ -371,8 +369,11 @@ type statusWriter struct {
 
 var _ stream.Deferrer = (*statusWriter)(nil)
 
+// newStatusWriter begins a response. The deadline of the previous one on this connection ends.
 func newStatusWriter(w http.ResponseWriter, writeTimeout time.Duration) *statusWriter {
-	return &statusWriter{ResponseWriter: w, control: http.NewResponseController(w), writeTimeout: writeTimeout}
+	seen := &statusWriter{ResponseWriter: w, control: http.NewResponseController(w), writeTimeout: writeTimeout}
+	_ = seen.control.SetWriteDeadline(time.Time{})
+	return seen
 }
 
 // Defer calls write after the operation has returned.
@@ -389,12 +390,22 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *statusWriter) Write(data []byte) (int, error) {
+// Write writes in pieces: a client that reads slowly, but reads, gets a large response.
+func (w *statusWriter) Write(data []byte) (n int, err error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	return w.ResponseWriter.Write(data)
+	for {
+		_ = w.control.SetWriteDeadline(time.Now().Add(w.writeTimeout))
+		written, err := w.ResponseWriter.Write(data[n:min(n+maxPiece, len(data))])
+		if n += written; err != nil || n == len(data) {
+			return n, err
+		}
+	}
 }
+
+// maxPiece is the size in bytes that a client has the write timeout to read.
+const maxPiece = 256 << 10
 
 // Unwrap supports http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -6,7 +6,9 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -39,4 +41,37 @@ func TestMiddleware_ResponseHasOneStatus(t *testing.T) {
 	if complaints.Len() > 0 {
 		t.Errorf("in the log: %s", &complaints)
 	}
+}
+
+// slowClient records when each write has to be done.
+type slowClient struct {
+	*httptest.ResponseRecorder
+	deadlines []time.Time
+	written   []int
+}
+
+func (c *slowClient) SetWriteDeadline(at time.Time) error {
+	c.deadlines = append(c.deadlines, at)
+	return nil
+}
+
+func (c *slowClient) Write(data []byte) (int, error) {
+	time.Sleep(time.Second)
+	c.written = append(c.written, len(data))
+	return c.ResponseRecorder.Write(data)
+}
+
+// The write timeout is for a piece of the response, not for all of it.
+func TestStatusWriter_TimeoutIsThatOfAPiece(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &slowClient{ResponseRecorder: httptest.NewRecorder()}
+		data := bytes.Repeat([]byte("x"), 3*maxPiece+1)
+		n, err := newStatusWriter(c, 10*time.Second).Write(data)
+		if err != nil || n != len(data) || c.Body.Len() != len(data) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if len(c.written) != 4 || slices.Max(c.written) > maxPiece || c.deadlines[len(c.deadlines)-1].Sub(time.Now()) != 9*time.Second {
+			t.Errorf("%v, %v", c.written, c.deadlines)
+		}
+	})
 }

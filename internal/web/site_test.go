@@ -9,8 +9,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/sample"
@@ -122,6 +125,42 @@ func TestPages_LargeFormWithoutSessionIsNotRead(t *testing.T) {
 			if w.Code < 400 || size != 100 && body.read > 0 {
 				t.Errorf("%s with %d bytes: %d bytes read, status %d", path, size, body.read, w.Code)
 			}
+		}
+	}
+}
+
+// lateWriter is a connection whose deadline for writing was set by the previous response.
+type lateWriter struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (w *lateWriter) SetWriteDeadline(at time.Time) error {
+	w.deadline = at
+	return nil
+}
+
+func (w *lateWriter) Write(data []byte) (int, error) {
+	if !w.deadline.IsZero() && time.Now().After(w.deadline) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return w.ResponseRecorder.Write(data)
+}
+
+// A response arrives although the deadline of the previous one on the connection has passed.
+func TestPages_DeadlineIsThatOfTheResponse(t *testing.T) {
+	var site http.Handler
+	b := open(t, func(c *webtest.Config) {
+		c.Site = func(api http.Handler) (_ http.Handler, err error) {
+			site, err = web.New(web.Config{API: api})
+			return site, err
+		}
+	}).Visitor()
+	asset := regexp.MustCompile(`/static/[^"]+\.css`).FindString(b.Get("/inbox").Body)
+	for _, path := range []string{asset, "/inbox", "/openapi.json", "/manifest.webmanifest"} {
+		w := &lateWriter{ResponseRecorder: httptest.NewRecorder(), deadline: time.Now().Add(-time.Minute)}
+		if site.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil)); w.Body.Len() == 0 {
+			t.Errorf("%s: nothing is written", path)
 		}
 	}
 }

@@ -73,9 +73,11 @@ func (s *Shell) AddStatic(name string, data []byte) error { return s.assets.add(
 // StaticURL returns the path of a static file; an error if there is no such file.
 func (s *Shell) StaticURL(name string) (string, error) { return s.assets.url(name) }
 
-// middleware recovers from panics.
+// middleware recovers from panics. A static file has no deadline, also not that of the previous
+// response on its connection.
 func (s *Shell) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		defer func() {
 			if value := recover(); value != nil {
 				if value == http.ErrAbortHandler || r.Context().Err() != nil {

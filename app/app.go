@@ -189,8 +189,8 @@ type requestCommands struct {
 	Release    clientcmd.ReleaseCommand     `cmd:"" group:"people" help:"Release your claim on a request."`
 	Undo       clientcmd.UndoCommand        `cmd:"" group:"people" help:"Withdraw your vote, while its undo window is open."`
 	Comment    clientcmd.CommentCommand     `cmd:"" group:"people" help:"Add a comment to a request."`
-	Clarify    clientcmd.ClarifyCommand     `cmd:"" group:"people" help:"Ask the requester for clarification. The request stays open."`
-	Reply      clientcmd.ReplyCommand       `cmd:"" group:"people" help:"Reply to a clarification request, for the run."`
+	Clarify    clientcmd.ClarifyCommand     `cmd:"" group:"people" help:"Ask the agent a question. The request stays open."`
+	Reply      clientcmd.ReplyCommand       `cmd:"" group:"people" help:"Reply to a question that an approver asked the agent."`
 	Delegate   clientcmd.DelegateCommand    `cmd:"" group:"people" help:"Delegate a request to another eligible approver."`
 	Snooze     clientcmd.SnoozeCommand      `cmd:"" group:"people" help:"Snooze notifications. The deadline does not change."`
 	Extend     clientcmd.ExtendCommand      `cmd:"" group:"people" help:"Extend the deadline of a request."`

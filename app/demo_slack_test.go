@@ -67,7 +67,7 @@ func (f *fakeClient) message(person, text, action string) (ts string) {
 	return ts
 }
 
-// A person without a Slack workspace tries Approve, Deny and Edit in a browser.
+// A person without a Slack workspace tries Approve, Reject and Edit in a browser.
 func TestDemo_SlackRoundTrip(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	r, w := io.Pipe()

@@ -154,7 +154,7 @@ func (c *Channel) decide(w http.ResponseWriter, r *http.Request, desk channel.De
 	again := page{Reason: answer.Reason}
 	switch {
 	case answer.Verb != fermata.VerbApprove && answer.Verb != fermata.VerbReject:
-		again.Problem = "Choose Approve or Deny."
+		again.Problem = "Choose Approve or Reject."
 	case answer.Verb == fermata.VerbReject && answer.Reason == "":
 		again.Problem = "Say why: the agent reads the reason."
 	}

@@ -18,7 +18,7 @@ const maxListed = 15
 
 const helpText = `/fermata – list the open requests that you can decide
 /fermata help – show this text
-Buttons in messages decide requests. Deny and Edit open a form. The menu next to them asks the agent a question or escalates the request.`
+Buttons in messages decide requests. Reject and Edit open a form. The menu next to them asks the agent a question or escalates the request.`
 
 // runCommand answers the slash command.
 func (c *Channel) runCommand(ctx context.Context, d channel.Desk, person *client.Client, principal string, in *click) error {

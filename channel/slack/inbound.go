@@ -164,7 +164,7 @@ func (c *Channel) openModal(ctx context.Context, desk channel.Desk, in *click) b
 func (c *Channel) modalFor(in *click, r api.Request) (v slack.ModalViewRequest, err error) {
 	switch in.Act {
 	case actDeny:
-		return textModal(in, "Deny request", "Deny", "Reason")
+		return textModal(in, "Reject request", "Reject", "Reason")
 	case actAsk:
 		return textModal(in, "Ask the agent", "Ask", "Question")
 	}

@@ -266,7 +266,7 @@ func (r *rendered) addButtons(c channel.Card) {
 		button(requirement.VerbApprove, actApprove, "Approve", slack.StylePrimary)
 		confirmRisk(elements, c)
 	}
-	button(requirement.VerbReject, actDeny, "Deny…", slack.StyleDanger)
+	button(requirement.VerbReject, actDeny, "Reject…", slack.StyleDanger)
 	if r.complete {
 		button(requirement.VerbEdit, actEdit, "Edit…", slack.StyleDefault)
 		button(requirement.VerbRespond, actRespond, "Answer…", slack.StylePrimary)

@@ -34,7 +34,7 @@ func TestSend_PostsAndReplacesWithoutButtons(t *testing.T) {
 	c := card("r1")
 	ref := w.send(t, channel.Message{Account: account, Delivery: "d1", Attempt: 1, To: w.ops, Card: c})
 	m := w.only(t, w.ops)
-	if got := labels(t, m.Blocks); !slices.Equal(got, []string{"Approve", "Deny…", "Edit…", "Open in inbox", "Ask the agent…", "Escalate"}) {
+	if got := labels(t, m.Blocks); !slices.Equal(got, []string{"Approve", "Reject…", "Edit…", "Open in inbox", "Ask the agent…", "Escalate"}) {
 		t.Errorf("buttons %q", got)
 	}
 	wantContains(t, string(m.Blocks), "120.00", "Rule: refunds", "Environment: prod", "1 of 2", "2 × finops", "1 h 30 min left")

@@ -40,7 +40,7 @@ var verbs = [...]struct{ key, label, title, done string }{
 	verbAnswer:        {"f", "answer", "Answer", "Answered"},
 	verbHappened:      {"p", "it happened", "It happened", "Answered: it happened"},
 	verbNotHappened:   {"n", "it did not happen", "It did not happen", "Answered: it did not happen"},
-	verbClarify:       {"t", "ask the requester", "Ask the requester", "Asked"},
+	verbClarify:       {"t", "ask the agent", "Ask the agent", "Asked"},
 	verbComment:       {"c", "comment", "Comment", "Commented"},
 	verbClaim:         {"m", "claim", "Claim", "Claimed"},
 	verbRelease:       {"m", "release", "Release", "Released"},

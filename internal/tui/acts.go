@@ -21,7 +21,7 @@ var acts = []struct {
 	schema          string
 	done            string
 }{
-	{verbClarify, client.ActionClarify, "ask", `{"properties":{"text":{"type":"string","title":"question"}},"required":["text"]}`, "The requester was asked."},
+	{verbClarify, client.ActionClarify, "ask", `{"properties":{"text":{"type":"string","title":"question"}},"required":["text"]}`, "The agent was asked."},
 	{verbComment, client.ActionComment, "", `{"properties":{"text":{"type":"string","title":"comment"}},"required":["text"]}`, "The comment was added."},
 	{verbClaim, client.ActionClaim, "claim", "", "Others see that you are working on it."},
 	{verbRelease, client.ActionRelease, "", "", "It is no longer claimed."},

@@ -176,8 +176,8 @@ func TestActions_FollowAllowedVerbs(t *testing.T) {
 		{refund(), api.Activity{IneligibleReason: "excluded"}, "comment"},
 		{refund(), api.Activity{IneligibleReason: "own_request", Verbs: []string{"approve", "escalate", "ask", "claim"}}, "comment"},
 		{refund(), api.Activity{Verbs: []string{"edit", "reject", "escalate"}}, "approve with edits reject comment escalate"},
-		{review(), api.Activity{Verbs: []string{"respond", "ask"}}, "approve reject answer ask the requester comment"},
-		{review(), api.Activity{Verbs: []string{"ask"}}, "ask the requester comment"},
+		{review(), api.Activity{Verbs: []string{"respond", "ask"}}, "approve reject answer ask the agent comment"},
+		{review(), api.Activity{Verbs: []string{"ask"}}, "ask the agent comment"},
 		{refund(), api.Activity{Verbs: []string{"reject", "claim", "delegate", "snooze"}}, "reject comment claim delegate snooze"},
 		{refund(), api.Activity{Verbs: []string{"reject", "claim"}, Claim: &api.Stamp{By: "ann"}}, "reject comment release"},
 		{refund(), api.Activity{Verbs: []string{"reject", "claim"}, Claim: &api.Stamp{By: "bob"}}, "reject comment claim"},
@@ -252,7 +252,7 @@ func TestActs_SendTheirBody(t *testing.T) {
 		typed      []string
 		want, done string
 	}{
-		{[]string{"t"}, []string{"which table?"}, `clarify int_drop {"text":"which table?"}`, "Asked. The requester was asked. The request is still open."},
+		{[]string{"t"}, []string{"which table?"}, `clarify int_drop {"text":"which table?"}`, "Asked. The agent was asked. The request is still open."},
 		{[]string{"c"}, []string{"I look at it"}, `comment int_drop {"text":"I look at it"}`, "Commented. The comment was added."},
 		{[]string{"m"}, nil, `claim int_drop {}`, "Claimed. Others see"},
 		{[]string{"d"}, []string{"bob", "he knows it"}, `delegate int_drop {"to":"bob","text":"he knows it"}`, "Delegated. The delegate was notified."},

@@ -15,7 +15,7 @@ var helpText = []struct{ key, text string }{
 	{"o", "unfold or fold long values"},
 	{"a e r f", "approve, approve with edits, reject, answer; the available ones are shown below"},
 	{"p n", "an action whose outcome is unknown: it happened, it did not happen"},
-	{"t c m", "ask the requester, comment, claim or release"},
+	{"t c m", "ask the agent, comment, claim or release"},
 	{"d s x w", "delegate, snooze, escalate, withdraw your vote in its undo window"},
 	{"v", "reveal masked values; the audit log records it"},
 	{"u", "show the current version, if the request has changed"},

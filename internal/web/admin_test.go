@@ -31,7 +31,7 @@ func TestAdmin_InviteRemoveEnd(t *testing.T) {
 	bob.Post("/signin/invitation", "token", html.UnescapeString(token), "password", "correct horse battery")
 	want(t, bob.Get("/me"), http.StatusOK, "auditor", "Sessions", "Password")
 	page := b.Get("/admin")
-	want(t, page, http.StatusOK, "Every invitation was used")
+	want(t, page, http.StatusOK, "There is no open invitation.")
 	remove := regexp.MustCompile(`action="(/admin/members/[^"]+/remove)"`).FindStringSubmatch(page.Body)
 	want(t, b.Follow(b.Post(remove[1])), http.StatusOK, "The member was removed")
 	if got := bob.Get("/me"); got.Status != http.StatusUnauthorized {

@@ -147,5 +147,22 @@ func TestInbox_SavedViews(t *testing.T) {
 }
 
 func TestInbox_Empty(t *testing.T) {
-	want(t, open(t).SignIn("ann").Get("/inbox"), http.StatusOK, "Nothing is waiting for you", "fermata run")
+	got := open(t).SignIn("ann").Get("/inbox")
+	want(t, got, http.StatusOK, "Nothing is waiting for you")
+	if strings.Contains(got.Body, "fermata run") {
+		t.Error("an approver is told to start a run on the command line")
+	}
+}
+
+// Browsers report each response with an error to the person. A row that is not for them is none.
+func TestInbox_RowOfOtherRequestIsEmpty(t *testing.T) {
+	s := open(t)
+	b := s.SignIn("ann")
+	id := ask(t, s, "inproc:content-review", "article-tea", `{"topic":"tea"}`)
+	want(t, b.Get("/inbox/rows/"+id), http.StatusOK, `data-id="`+id)
+	for _, path := range []string{"/inbox/rows/int_unknown", "/inbox/rows/" + id + "?q=tool:refund"} {
+		if got := b.Get(path); got.Status != http.StatusNoContent || got.Body != "" {
+			t.Errorf("%s: %d %q", path, got.Status, got.Body)
+		}
+	}
 }

@@ -38,9 +38,9 @@ func TestRun_ShowsDrawingAndOpenRequest(t *testing.T) {
 	s := open(t)
 	start(t, s, "article/tea", "inproc:content-review", `{"topic":"tea"}`)
 	b := s.SignIn("ann")
-	want(t, b.Get("/runs/article%2Ftea"), http.StatusOK, "<svg", "human_review", `href="/requests/int_`, "Cancel run", "Capabilities", "Approvers can edit arguments")
+	want(t, b.Get("/runs/article%2Ftea"), http.StatusOK, "<svg", "human_review", `href="/requests/int_`, "Cancel run", "What its engine supports", "Approvers can edit arguments")
 	link := regexp.MustCompile(`/requests/int_\w+`).FindString(b.Get("/runs/article%2Ftea").Body)
-	want(t, b.Get(link), http.StatusOK, "Capabilities", "Approvers can edit arguments")
+	want(t, b.Get(link), http.StatusOK, "What its engine supports", "Approvers can edit arguments")
 	want(t, b.Get("/runs/unknown"), http.StatusNotFound)
 }
 

@@ -1018,7 +1018,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ask the requester for clarification; the request stays open */
+        /** Ask the agent a question; the request stays open */
         post: operations["clarify-request"];
         delete?: never;
         options?: never;

@@ -78,10 +78,10 @@ func (c *CommentCommand) Run(ctx context.Context, p *cli.Program) error {
 
 type ClarifyCommand struct {
 	actionFlags
-	Question string `arg:"" help:"The question to the requester."`
+	Question string `arg:"" help:"The question to the agent."`
 }
 
-// Run asks for clarification.
+// Run asks the agent.
 func (c *ClarifyCommand) Run(ctx context.Context, p *cli.Program) error {
 	return c.apply(ctx, p, client.ActionClarify, api.RequestAction{Text: c.Question})
 }
@@ -89,13 +89,13 @@ func (c *ClarifyCommand) Run(ctx context.Context, p *cli.Program) error {
 type ReplyCommand struct {
 	actionFlags
 	Answer string `arg:"" help:"The reply."`
-	To     int    `name:"question" help:"The number of the clarification request; defaults to the first one without a reply." placeholder:"N"`
+	To     int    `name:"question" help:"The number of the question; defaults to the first one without a reply." placeholder:"N"`
 }
 
-// Run replies to a clarification request.
+// Run replies to a question.
 func (c *ReplyCommand) Run(ctx context.Context, p *cli.Program) error {
 	if c.To < 0 {
-		return cli.Usagef("--question: clarification requests are numbered from 1")
+		return cli.Usagef("--question: questions are numbered from 1")
 	}
 	if c.To == 0 {
 		to, err := c.Client()
@@ -266,7 +266,7 @@ func printActivity(w io.Writer, activity *api.Activity) {
 		line("comment", "%s at %s: %s", c.By, cli.FormatClock(c.At), c.Text)
 	}
 	for i, q := range activity.Clarifications {
-		line(fmt.Sprintf("clarification %d", i+1), "%s at %s: %s", q.By, cli.FormatClock(q.At), q.Text)
+		line(fmt.Sprintf("question %d", i+1), "%s at %s: %s", q.By, cli.FormatClock(q.At), q.Text)
 		if a := q.Reply; a != nil {
 			line("reply", "%s at %s: %s", a.By, cli.FormatClock(a.At), a.Text)
 		}

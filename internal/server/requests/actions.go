@@ -50,7 +50,7 @@ var requestActions = []struct {
 	{"release", "Release the claim", []authn.Role{authn.RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Release{From: f} }},
 	{"undo", "Withdraw your vote within its undo window", []authn.Role{authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Undo{From: f, Reason: b.Text} }},
 	{"comment", "Add a comment", []authn.Role{authn.RoleAgent, authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Comment{From: f, Text: b.Text} }},
-	{"clarify", "Ask the requester for clarification; the request stays open", []authn.Role{authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
+	{"clarify", "Ask the agent a question; the request stays open", []authn.Role{authn.RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
 		return desk.AskClarification{From: f, Question: b.Text}
 	}},
 	{"reply", "Reply to a clarification request", []authn.Role{authn.RoleAgent}, func(f desk.From, b api.RequestAction) desk.Command {

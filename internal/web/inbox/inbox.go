@@ -3,6 +3,7 @@ package inbox
 
 import (
 	"cmp"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -223,10 +224,13 @@ func (d *inboxData) LiveQuery() string {
 	return "?" + query
 }
 
-// inboxRow returns one row of the list, for live updates. A request that the list does not contain
-// is not found, unless it was closed: then its row says so.
+// inboxRow returns one row of the list, for live updates. It is empty for a request that the list
+// does not contain, unless it was closed: then its row says so.
 func (s *Pages) inboxRow(v *page.Visit) (page.Response, error) {
 	r, err := v.API.Request(v.Context(), v.PathValue("id"))
+	if err != nil && page.ProblemOf(err).Status == http.StatusNotFound {
+		return page.NoContent{}, nil // not for this person any more
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +245,7 @@ func (s *Pages) inboxRow(v *page.Visit) (page.Response, error) {
 			return nil, err
 		}
 		if len(list.Items) == 0 {
-			return nil, page.ErrNotFound
+			return page.NoContent{}, nil
 		}
 	}
 	return page.Fragment{Name: "inbox", Part: "row", Data: inboxRow{m, d.href("id", m.ID), false}}, nil

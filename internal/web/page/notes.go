@@ -18,8 +18,12 @@ func (v *Visit) leaveNote(key string) {
 	http.SetCookie(v.W, v.cookie(noteCookie, strings.TrimPrefix(key, notePrefix), noteMaxAge))
 }
 
+// note is a message about what a form did, and the request that it decided; "" for the one that
+// the page shows.
+type note struct{ Text, Request string }
+
 // takeNotes returns the stored message and deletes it.
-func (v *Visit) takeNotes() []string {
+func (v *Visit) takeNotes() []note {
 	c, err := v.Cookie(v.cookieName(noteCookie))
 	if err != nil {
 		return nil
@@ -29,8 +33,9 @@ func (v *Visit) takeNotes() []string {
 	if !ok {
 		return nil
 	}
-	if v.URL.Query().Has("after") { // the page shows another request than the one that was decided
+	after := v.URL.Query().Get("after")
+	if after != "" { // the page shows another request than the one that was decided
 		text += " " + v.T("note.next")
 	}
-	return []string{text}
+	return []note{{text, after}}
 }

@@ -103,7 +103,7 @@ type layout struct {
 	Page
 	*Visit
 	Nav   []navGroup
-	Notes []string
+	Notes []note
 }
 
 // Path returns the path with the query, for links back to this page.

@@ -24,7 +24,9 @@ type adminData struct {
 	Tables   []credentialTable
 	Channels []api.ChannelHealth
 	Settings []api.Setting
-	Roles    []string
+	// Changed are the settings that do not have their default, Defaults the others.
+	Changed, Defaults []api.Setting
+	Roles             []string
 	// Name and Role are those of an invitation: of the new one, or of one that was not made for
 	// the reason Bad.
 	Name, Role, Bad string
@@ -66,6 +68,13 @@ func adminPage(v *page.Visit, d *adminData, status int) (page.Response, error) {
 		return nil, err
 	}
 	d.Settings = settings.Items
+	for _, setting := range settings.Items {
+		if setting.From == "" {
+			d.Defaults = append(d.Defaults, setting)
+		} else {
+			d.Changed = append(d.Changed, setting)
+		}
+	}
 	return page.Page{Name: "admin", Title: v.T("admin.title"), Nav: "/admin", Status: status, Data: d}, nil
 }
 

@@ -126,7 +126,20 @@ function fadeToasts() {
   for (const el of document.querySelectorAll(".toast")) setTimeout(() => el.remove(), 6000);
 }
 
+/** Lets buttons copy a text, where the browser allows it. */
+function offerCopies() {
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    if (!navigator.clipboard) continue;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const source = document.getElementById(button.dataset.copy);
+      await navigator.clipboard.writeText(source.textContent.trim()).catch(() => getSelection()?.selectAllChildren(source));
+    });
+  }
+}
+
 storeZone();
+offerCopies();
 upgradeCommands();
 fadeToasts();
 refreshTimes();

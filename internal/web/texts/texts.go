@@ -246,7 +246,7 @@ var coreTexts = Translation{
 	"graph.key.hint": "A name for the run, such as order-17. Without one the server makes it.",
 	"graph.schema":   "Input schema",
 
-	"graph.capabilities": "Capabilities",
+	"graph.capabilities": "What its engine supports",
 	"graph.parallel":     "Several requests of a run at once",
 	"graph.partial":      "Continues after each answer",
 	"graph.partial.no":   "no: after all open requests are decided",

@@ -202,7 +202,7 @@ var coreGerman = Translation{
 	"graph.key.hint": "Ein Name für den Lauf, zum Beispiel order-17. Ohne Angabe erzeugt ihn der Server.",
 	"graph.schema":   "Schema der Eingabe",
 
-	"graph.capabilities": "Fähigkeiten",
+	"graph.capabilities": "Was die Ausführung unterstützt",
 	"graph.parallel":     "Mehrere Anfragen eines Laufs zugleich",
 	"graph.partial":      "Geht nach jeder Antwort weiter",
 	"graph.partial.no":   "nein: erst nachdem alle offenen Anfragen entschieden sind",

@@ -9,7 +9,7 @@ var tourTexts = Translation{
 	"tour.batch":      "Decide the similar refunds together. The large one is left out.",
 	"tour.ask":        "Ask an agent a question. Its answer appears while you wait.",
 	"tour.run":        "Start a run yourself and answer its question.",
-	"tour.run.link":   "Graphs",
+	"tour.run.link":   "Content review",
 	"tour.audit":      "Find your decision in the audit log.",
 	"tour.audit.link": "Audit",
 	"tour.keys":       "Sample agents keep asking. Press ? for the keys.",

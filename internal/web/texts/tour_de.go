@@ -9,7 +9,7 @@ var tourGerman = Translation{
 	"tour.batch":      "Entscheiden Sie die ähnlichen Erstattungen zusammen. Die große bleibt außen vor.",
 	"tour.ask":        "Fragen Sie bei einem Agenten nach. Seine Antwort erscheint, während Sie warten.",
 	"tour.run":        "Starten Sie selbst einen Lauf und beantworten Sie seine Frage.",
-	"tour.run.link":   "Graphen",
+	"tour.run.link":   "Content review",
 	"tour.audit":      "Suchen Sie Ihre Entscheidung im Audit-Protokoll.",
 	"tour.audit.link": "Audit",
 	"tour.keys":       "Die Beispielagenten fragen laufend Neues. Mit ? sehen Sie die Tasten.",

@@ -32,7 +32,7 @@ const hostileMemory = 50 << 20
 // the idle server.
 func TestServe_MemoryIsBoundedUnderHostileRequests(t *testing.T) {
 	testtier.Needs(t, "the built program")
-	requests, held := testtier.Count(600, 10_000, 10_000), 600
+	requests, held := testtier.Count(600, 10_000, 10_000), 300
 	pid, addr := serveForStrangers(t)
 	warmUp(t, addr)
 	before := residentSize(t, pid, "VmRSS")

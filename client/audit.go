@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"net/url"
 	"strconv"
 	"time"
@@ -69,10 +70,15 @@ func (c *Client) AuditRecords(ctx context.Context, q AuditQuery) (page api.Audit
 	return page, c.call(ctx, request{path: "/audit/records", query: query}, &page)
 }
 
-// AuditAbout returns the records about a request, oldest first and exactly as they are stored: one
-// JSON object per line.
-func (c *Client) AuditAbout(ctx context.Context, id string) (lines []byte, err error) {
-	return lines, c.call(ctx, request{path: "/audit/requests/" + url.PathEscape(id)}, &lines)
+// AuditBundle returns the evidence of a request as a file for fermata audit check.
+func (c *Client) AuditBundle(ctx context.Context, id string) (file []byte, err error) {
+	return file, c.call(ctx, request{path: "/audit/requests/" + url.PathEscape(id) + "/bundle"}, &file)
+}
+
+// AuditTrail returns, as JSON, what the log says about the actions of a run: the proposal, the
+// approval and the execution of each.
+func (c *Client) AuditTrail(ctx context.Context, stateKey string) (trails json.RawMessage, err error) {
+	return trails, c.call(ctx, request{path: "/audit/runs/" + url.PathEscape(stateKey) + "/trail"}, &trails)
 }
 
 // VerifyAudit verifies the account's audit log on the server, which may take a while.

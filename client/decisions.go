@@ -27,6 +27,7 @@ type Decision struct {
 	GraphID   string          `json:"graphId"`
 	Request   string          `json:"request"`
 	Digest    string          `json:"digest,omitempty"`
+	Answer    json.RawMessage `json:"answer,omitempty"`
 }
 
 // VerdictText returns the verdict, with a remark if the arguments were edited.
@@ -42,7 +43,7 @@ func (d Decision) VerdictText() string {
 func DecisionOf(r api.Request) Decision {
 	d := r.Decision
 	row := Decision{
-		At: d.At, Verdict: d.Verdict, Via: d.Via, Action: r.Kind, Args: r.Data, StateKey: r.StateKey, GraphID: r.GraphID, Request: r.ID, Digest: d.ApprovedDigest,
+		At: d.At, Verdict: d.Verdict, Via: d.Via, Action: r.Kind, Args: r.Data, StateKey: r.StateKey, GraphID: r.GraphID, Request: r.ID, Digest: d.ApprovedDigest, Answer: d.Answer,
 	}
 	var asked struct {
 		Action string          `json:"action"`
@@ -74,11 +75,11 @@ func DecisionOf(r api.Request) Decision {
 
 // DecisionTable returns a report as the cells of a table with a header, for CSV.
 func DecisionTable(rows []Decision) [][]string {
-	lines := [][]string{{"decided_at", "verdict", "by", "via", "action", "arguments", "edited", "reason", "requester", "rules", "state_key", "graph", "request", "approved_digest"}}
+	lines := [][]string{{"decided_at", "verdict", "by", "via", "action", "arguments", "edited", "reason", "requester", "rules", "state_key", "graph", "request", "approved_digest", "answer"}}
 	for _, r := range rows {
 		lines = append(lines, []string{
 			r.At.UTC().Format(time.RFC3339), r.Verdict, strings.Join(r.By, " "), r.Via, r.Action, string(r.Args), strconv.FormatBool(r.Edited), r.Reason, r.Requester,
-			strings.Join(r.Rules, " "), r.StateKey, r.GraphID, r.Request, r.Digest,
+			strings.Join(r.Rules, " "), r.StateKey, r.GraphID, r.Request, r.Digest, string(r.Answer),
 		})
 	}
 	return lines

@@ -318,6 +318,7 @@ type people struct {
 	linked  bool
 	request api.Request
 	decided []api.Decide
+	viewed  []api.RequestAction
 	problem *api.Problem
 }
 
@@ -343,6 +344,13 @@ func (p *people) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(p.problem.Status)
 		_ = json.NewEncoder(w).Encode(p.problem)
+	case strings.HasSuffix(r.URL.Path, "/view"):
+		var view api.RequestAction
+		if err := json.NewDecoder(r.Body).Decode(&view); err != nil {
+			return nil, err
+		}
+		p.viewed = append(p.viewed, view)
+		_ = json.NewEncoder(w).Encode(p.request)
 	default:
 		var decide api.Decide
 		if err := json.NewDecoder(r.Body).Decode(&decide); err != nil {
@@ -414,6 +422,9 @@ func TestLink_ShowsAndDecidesOnlyByPost(t *testing.T) {
 	v.call(http.MethodPost, v.path, "verb=reject&reason=no&form=b")
 	if len(p.decided) != 3 || p.decided[0].ResumeID != p.decided[1].ResumeID || p.decided[1].ResumeID != p.decided[2].ResumeID || p.decided[0].Shown != "shown-1" || string(p.decided[0].Answer) == "" {
 		t.Errorf("%+v", p.decided)
+	}
+	if seen := p.viewed[0]; seen.Shown != "shown-1" || seen.Rendering.Text != "refund\namount\n120.00" || seen.Rendering.Channel != "email" || seen.Rendering.Hash != p.decided[0].Rendering {
+		t.Errorf("what ann saw: %+v, and the decision names %q", seen.Rendering, p.decided[0].Rendering)
 	}
 }
 

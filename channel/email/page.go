@@ -168,8 +168,12 @@ func (c *Channel) decide(w http.ResponseWriter, r *http.Request, desk channel.De
 		return
 	}
 	body, err := json.Marshal(answer)
+	rendering := ""
 	if err == nil {
-		_, err = person.DecideWithin(r.Context(), l.Request, api.Decide{ResumeID: "email-" + l.ID, Answer: body, Shown: l.Digest}, decideWait)
+		rendering, err = recordPage(r.Context(), person, l)
+	}
+	if err == nil {
+		_, err = person.DecideWithin(r.Context(), l.Request, api.Decide{ResumeID: "email-" + l.ID, Answer: body, Shown: l.Digest, Rendering: rendering}, decideWait)
 	}
 	problem, _ := errors.AsType[*api.Problem](err)
 	switch {
@@ -193,6 +197,26 @@ func (c *Channel) decide(w http.ResponseWriter, r *http.Request, desk channel.De
 func withdrawn(ctx context.Context, person *client.Client, id string) bool {
 	r, err := person.Request(ctx, id)
 	return err == nil && r.State == "pending" && r.Activity != nil && !r.Activity.Voted
+}
+
+// pageTemplateName is the version of the text of a page. Count it up if the same request gives
+// another text.
+const pageTemplateName = "page@1"
+
+// recordPage records what the page of a link showed, and returns its hash; "" if the request has
+// changed since.
+func recordPage(ctx context.Context, person *client.Client, l link) (string, error) {
+	request, err := person.Request(ctx, l.Request)
+	if err != nil || request.Shown != l.Digest {
+		return "", err
+	}
+	text, facts := describe(request)
+	for _, f := range facts {
+		text += "\n" + f.Label + "\n" + f.Value
+	}
+	rendering := api.NewRendering(text, "email", pageTemplateName)
+	_, err = person.Act(ctx, l.Request, client.ActionView, api.RequestAction{Shown: l.Digest, Rendering: &rendering})
+	return rendering.Hash, err
 }
 
 // explain words an error of the API for the person.

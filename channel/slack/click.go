@@ -26,6 +26,8 @@ type click struct {
 	// Value is the edited arguments, or the answer.
 	Value       json.RawMessage `json:"value,omitempty"`
 	ResponseURL string          `json:"responseURL,omitempty"`
+	// Screen is the text of the message or modal.
+	Screen string `json:"screen,omitempty"`
 
 	id      string // identifies the click, also if it arrives again
 	trigger string // opens a modal
@@ -65,6 +67,7 @@ type payload struct {
 		MessageTS string `json:"message_ts"`
 		ChannelID string `json:"channel_id"`
 	} `json:"container"`
+	Message     screen `json:"message"`
 	TriggerID   string `json:"trigger_id"`
 	ResponseURL string `json:"response_url"`
 	Actions     []struct {
@@ -77,6 +80,7 @@ type payload struct {
 		} `json:"selected_option"`
 	} `json:"actions"`
 	View struct {
+		screen
 		ID              string `json:"id"`
 		Hash            string `json:"hash"`
 		CallbackID      string `json:"callback_id"`
@@ -107,6 +111,7 @@ func parseInteraction(data []byte) (*click, error) {
 	case "block_actions":
 		return c.readAction(p)
 	case "view_submission":
+		c.Screen = p.View.text()
 		c.id = clickID("view", p.Team.ID, p.User.ID, p.View.ID, p.View.Hash)
 		c.view = &submission{callback: p.View.CallbackID, private: p.View.PrivateMetadata, values: p.View.State.Values}
 		return c, nil
@@ -125,6 +130,7 @@ func (c *click) readAction(p payload) (*click, error) {
 	if a.BlockID != blockActions {
 		return nil, errPayload
 	}
+	c.Screen = p.Message.text()
 	c.Channel, c.Thread, c.Act = p.Channel.ID, p.Container.MessageTS, a.ActionID
 	if c.Channel == "" {
 		c.Channel = p.Container.ChannelID

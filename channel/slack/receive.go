@@ -98,7 +98,11 @@ func (c *Channel) decide(ctx context.Context, person *client.Client, in *click, 
 	if err != nil {
 		return nil // it is not a click of ours
 	}
-	_, err = person.DecideWithin(ctx, in.Shown.Request, api.Decide{ResumeID: "slack-" + id, Answer: answer, Shown: in.Shown.Digest}, decideWait)
+	rendering, err := recordScreen(ctx, person, in)
+	if err != nil {
+		return err
+	}
+	_, err = person.DecideWithin(ctx, in.Shown.Request, api.Decide{ResumeID: "slack-" + id, Answer: answer, Shown: in.Shown.Digest, Rendering: rendering}, decideWait)
 	if errors.Is(err, client.ErrPending) {
 		return nil
 	}

@@ -39,6 +39,9 @@ func TestClick_ApproveDecides(t *testing.T) {
 		t.Errorf("acknowledged after %v", d.Elapsed)
 	}
 	o.wantDecision(id, "approve", "ann")
+	if seen := o.request(id).Activity.Renderings; len(seen) != 1 || seen[0].By != "ann" || seen[0].Channel != "slack" || seen[0].Template != "message@1" || seen[0].Visible != "" {
+		t.Errorf("what ann saw: %+v", seen)
+	}
 	if told := o.told(o.alice); told != "" {
 		t.Errorf("a click that counts got an answer: %s", told)
 	}
@@ -246,6 +249,9 @@ func TestDeny_NeedsAReason(t *testing.T) {
 	o.process()
 	o.wantDecision(id, "reject", "ann")
 	wantContains(t, string(o.request(id).Decision.Answer), "too much")
+	if seen := o.request(id).Activity.Renderings; len(seen) != 1 || seen[0].Template != "modal@1" {
+		t.Errorf("what ann saw: %+v", seen)
+	}
 }
 
 func TestEdit_ApprovesWithEditedArguments(t *testing.T) {

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -69,6 +71,9 @@ var bodyDecoders = decoderTable(
 	bodyDecoder[LogExported], bodyDecoder[PayloadsErased], bodyDecoder[LogVerified], bodyDecoder[LogSigned], bodyDecoder[AgentReceipt], bodyDecoder[NotificationsChanged], bodyDecoder[ChannelLinked], bodyDecoder[ChannelUnlinked],
 	bodyDecoder[WebhookChanged],
 )
+
+// Kinds returns the kinds of records, sorted.
+func Kinds() []Kind { return slices.Sorted(maps.Keys(bodyDecoders)) }
 
 type decodeFunc func(data []byte) (Body, error)
 

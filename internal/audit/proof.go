@@ -57,10 +57,34 @@ func Prove(ctx context.Context, log Log, account string, seq int64, trust Trust,
 		return Proof{}, err
 	}
 	p := Proof{Format: proofFormat, Record: string(raw), Checkpoint: string(last.Note), Hashes: hashes}
-	if _, err := p.check(trust); err != nil {
+	if _, err := p.Check(trust); err != nil {
 		return Proof{}, err
 	}
 	return p, writeJSON(w, p)
+}
+
+// NewProof returns the proof of a record with its path to the root of a checkpoint.
+func NewProof(record, checkpoint string, hashes []Hash) Proof {
+	return Proof{Format: proofFormat, Record: record, Checkpoint: checkpoint, Hashes: hashes}
+}
+
+// ProveRecords returns the newest checkpoint and, by number, the paths of records to its root. A
+// record after the checkpoint has none. It returns ErrNotSigned without a checkpoint.
+func ProveRecords(ctx context.Context, log Log, account string, seqs []int64) (Checkpoint, map[int64][]Hash, error) {
+	last, err := lastCheckpoint(ctx, log, account)
+	if err != nil {
+		return last, nil, err
+	}
+	paths := make(map[int64][]Hash)
+	for _, seq := range seqs {
+		if seq > last.Size {
+			continue
+		}
+		if paths[seq], err = tlog.ProveRecord(last.Size, seq-1, hashReader(ctx, log, account)); err != nil {
+			return last, nil, err
+		}
+	}
+	return last, paths, nil
 }
 
 func oneRecord(ctx context.Context, log Log, account string, seq int64) ([]byte, error) {
@@ -90,7 +114,7 @@ func CheckProof(proof []byte, trust Trust, w io.Writer) (ProvenRecord, error) {
 	if err := strictjson.Decode(proof, &p); err != nil {
 		return ProvenRecord{}, fmt.Errorf("%w: %w", ErrProof, err)
 	}
-	c, err := p.check(trust)
+	c, err := p.Check(trust)
 	if err != nil {
 		return ProvenRecord{}, err
 	}
@@ -99,7 +123,8 @@ func CheckProof(proof []byte, trust Trust, w io.Writer) (ProvenRecord, error) {
 	return c, err
 }
 
-func (p Proof) check(trust Trust) (ProvenRecord, error) {
+// Check checks the proof of a record offline. Errors are those of [CheckProof].
+func (p Proof) Check(trust Trust) (ProvenRecord, error) {
 	if p.Format != proofFormat {
 		return ProvenRecord{}, fmt.Errorf("%w: the format is not %s", ErrProof, proofFormat)
 	}

@@ -21,6 +21,8 @@ type Trail struct {
 	// Ended is how the request ended without an approval: a verb, "expired" or "withdrawn".
 	Ended    string      `json:"ended,omitempty"`
 	Executed []TrailStep `json:"executed,omitempty"`
+	// NotExecuted is the receipt of an external agent that did not begin the action.
+	NotExecuted TrailStep `json:"notExecuted,omitzero"`
 }
 
 // TrailStep is one record of a trail.
@@ -37,6 +39,8 @@ type TrailStep struct {
 	Number int         `json:"number,omitempty"`
 	State  EffectState `json:"state,omitempty"`
 	Ended  Timestamp   `json:"ended,omitzero"`
+	// Receipt is what an external agent says it did, instead of a state.
+	Receipt ReceiptOutcome `json:"receipt,omitempty"`
 }
 
 // AsApproved reports whether all that was executed is what was approved.
@@ -129,6 +133,13 @@ func (t *Trail) add(r Record) {
 			t.Approved = TrailStep{Seq: r.Seq, At: r.Time, By: body.Ruling.Rules[0], Digest: step.Digest, Rules: body.Ruling.Rules}
 		}
 		t.Executed = append(t.Executed, step)
+	case AgentReceipt:
+		step.Digest, step.Receipt = body.Ran, body.Outcome
+		if body.Outcome == ReceiptNotDone {
+			t.NotExecuted = step
+		} else {
+			t.Executed = append(t.Executed, step)
+		}
 	case EffectEnded:
 		for i := range t.Executed {
 			if t.Executed[i].Number == body.Number {
@@ -136,6 +147,20 @@ func (t *Trail) add(r Record) {
 			}
 		}
 	default: // not about the action
+	}
+}
+
+// ShownIn returns what a record says that its actor saw.
+func ShownIn(body Body) Shown {
+	switch body := body.(type) {
+	case RequestRendered:
+		return body.Shown
+	case RequestDecided:
+		return body.Shown
+	case RequestRefused:
+		return body.Shown
+	default:
+		return Shown{}
 	}
 }
 

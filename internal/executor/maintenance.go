@@ -7,7 +7,9 @@ import (
 
 	"github.com/fermata-go/fermata/internal/analytics"
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/evidence"
 	"github.com/fermata-go/fermata/internal/audit/reconcile"
+	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/admin"
 	"github.com/fermata-go/fermata/internal/executor/periodic"
 	"github.com/fermata-go/fermata/internal/store"
@@ -102,6 +104,18 @@ func (m Maintenance) VerifyAudit(ctx context.Context, account string) (audit.Ver
 // [audit.Prove]; audit.ErrNotSigned also if this installation does not sign.
 func (m Maintenance) ProveAudit(ctx context.Context, account string, seq int64) ([]byte, error) {
 	return m.admin.ProveAudit(ctx, account, seq)
+}
+
+// AuditBundle returns the evidence of a request. A caller who may not see the request gets the
+// records only. It returns audit.ErrNotFound if the log has no records about it.
+func (m Maintenance) AuditBundle(ctx context.Context, account, request string, maySee func(desk.Request) (bool, error)) (evidence.Bundle, error) {
+	return m.admin.AuditBundle(ctx, account, request, maySee)
+}
+
+// AuditTrail returns what the log says about the actions of a run: its id, its state key, or one of
+// its requests. It reads the whole log.
+func (m Maintenance) AuditTrail(ctx context.Context, account, run string) ([]audit.Trail, error) {
+	return m.admin.AuditTrail(ctx, account, run)
 }
 
 // AuditCheckpoints returns the signed checkpoints of an account's audit log that cover more than

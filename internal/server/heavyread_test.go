@@ -58,6 +58,8 @@ var slowCalls = []slowCall{
 	{"analytics", "GET", "/api/v1/analytics", ""},
 	{"verification", "GET", "/api/v1/audit/verification", ""},
 	{"records of a request", "GET", "/api/v1/audit/requests/int_1", ""},
+	{"evidence of a request", "GET", "/api/v1/audit/requests/int_1/bundle", ""},
+	{"trail of a run", "GET", "/api/v1/audit/runs/drop-1/trail", ""},
 }
 
 // Heavy reads are CPU-bound, and one key can send a hundred at once: so each account has one at a

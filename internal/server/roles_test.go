@@ -59,6 +59,9 @@ var mayCall = map[string][]authn.Role{
 	"GET /api/v1/audit/requests/{id}":      {authn.RoleAuditor},
 	"GET /api/v1/audit/verification":       {authn.RoleAuditor},
 
+	"GET /api/v1/audit/requests/{id}/bundle":  {authn.RoleAuditor},
+	"GET /api/v1/audit/runs/{stateKey}/trail": {authn.RoleAuditor},
+
 	"GET /api/v1/audit/records/{seq}/proof": {authn.RoleAuditor},
 
 	"GET /api/v1/answers":                  {authn.RoleAgent, authn.RoleAuditor},
@@ -291,6 +294,8 @@ var foreignRoutes = map[string]string{
 	"POST /api/v1/runs/{stateKey}/retry":       "",
 	"POST /api/v1/runs/{stateKey}/receipt":     `{"digest":"0000000000000000000000000000000000000000000000000000000000000000","outcome":"done"}`,
 	"GET /api/v1/audit/requests/{id}":          "",
+	"GET /api/v1/audit/requests/{id}/bundle":   "",
+	"GET /api/v1/audit/runs/{stateKey}/trail":  "",
 	"GET /api/v1/requests/{id}":                "",
 	"POST /api/v1/requests/{id}/decision":      `{"resumeId":"1","answer":{"action":"approve"}}`,
 	"POST /api/v1/requests/{id}/view":          `{}`,

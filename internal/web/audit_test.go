@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/evidence"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/web/webtest"
 )
@@ -56,7 +57,7 @@ func TestAudit_PagesAreNewestFirst(t *testing.T) {
 	}
 	// the filters stay in the links
 	found := b.Get("/audit?kind=request.asked&q=tea-1")
-	want(t, found, http.StatusOK, `value="request.asked"`, "records were searched")
+	want(t, found, http.StatusOK, "<option translate=\"no\" selected>request.asked</option>", "records were searched")
 	if got := len(recordNumbers(found)); got != 11 {
 		t.Errorf("%d records of tea-1 and tea-10 to tea-19", got)
 	}
@@ -77,6 +78,12 @@ func TestAudit_EvidenceOfADecision(t *testing.T) {
 		t, got, http.StatusOK, "request.asked", "request.decided", "effect.begun", "effect.ended", "The executed action is the approved one.",
 		"<dt>Authentication</dt>", "Digest of the approved action", "Digest of the receipt", "<dt>Idempotency key</dt>", "<dt>Shown on</dt>",
 	)
+	// and what ann saw, as text, with the question and the answer
+	want(t, got, http.StatusOK, "What was shown, without its layout:", "<pre class=\"mono\">refund", "What was asked and answered", "Download the evidence")
+	file := b.Get("/audit/requests/" + id + "/bundle")
+	if report, err := evidence.Check([]byte(file.Body), audit.Trust{}, io.Discard); err != nil || report.Texts != 1 || report.Values == 0 {
+		t.Errorf("%+v: %v", report, err)
+	}
 	lines := s.SignIn("eve", authn.RoleAuditor).Get("/api/v1/audit/requests/" + id).Body
 	trails, err := audit.Trails(audit.ParseRecords(func(yield func([]byte, error) bool) {
 		for line := range strings.Lines(lines) {
@@ -93,6 +100,12 @@ func TestAudit_EvidenceOfADecision(t *testing.T) {
 	}
 	want(t, b.Get("/audit/decisions"), http.StatusOK, `href="/audit/requests/`+id+`"`, "refund", "ann")
 	want(t, b.Get("/audit/decisions?format=csv"), http.StatusOK, "decided_at,verdict,by", ",approve,ann,", ",refund-17,inproc:refund,"+id+",")
+	for query, there := range map[string]bool{"by=ann": true, "by=bob": false, "action=refund": true, "action=other": false, "order=oldest": true, "bye=bob": true} {
+		found := b.Get("/audit/decisions?" + query)
+		if strings.Contains(found.Body, `href="/audit/requests/`+id+`"`) != there || strings.Contains(found.Body, "are unknown and were ignored") != (query == "bye=bob") {
+			t.Errorf("%s: %d %s", query, found.Status, found.Body)
+		}
+	}
 	export := b.Get("/audit/export")
 	if report, err := audit.VerifyFile(strings.NewReader(export.Body), webtest.Account, audit.VerifyOptions{}, io.Discard); err != nil || report.To == 0 {
 		t.Errorf("%+v: %v", report, err)

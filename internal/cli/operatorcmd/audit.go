@@ -1,6 +1,7 @@
 package operatorcmd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/evidence"
 	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/serve"
 	"github.com/fermata-go/fermata/internal/store"
@@ -22,7 +24,7 @@ type AuditCommands struct {
 	Checkpoints auditCheckpoints `cmd:"" help:"Fetch the signed checkpoints of a server, to keep them out of reach of its operators."`
 	Prove       auditProve       `cmd:"" help:"Write a proof that a record is in the log."`
 	Trail       auditTrail       `cmd:"" help:"Show what was proposed, approved and executed, as the log has it. Exit code 8 if something else was executed than was approved."`
-	Check       auditCheck       `cmd:"" help:"Check a proof with the public key only."`
+	Check       auditCheck       `cmd:"" help:"Check a proof, or the evidence of a request, with the public key only."`
 	Export      auditExport      `cmd:"" help:"Export a log, to be verified elsewhere."`
 	Reconcile   auditReconcile   `cmd:"" help:"Reconcile the log with runs and effects. Exit code 8 if there are findings."`
 }
@@ -227,19 +229,25 @@ func lastDecision(ctx context.Context, log audit.Log, account, id string) (seq i
 }
 
 type auditCheck struct {
-	requiredTrustFlags
-	Proof string `arg:"" help:"The file with the proof; - is standard input."`
+	Pub   []string `help:"The public key of the signer, or a file with it, as printed by fermata audit sign and fermata audit checkpoints. Without one, evidence is checked with the key that it contains, which does not prove who made it." placeholder:"KEY"`
+	Proof string   `arg:"" help:"The file with the proof or the evidence; - is standard input."`
 }
 
-// Run checks a proof.
+// Run checks a proof or a bundle.
 func (c *auditCheck) Run(p *cli.Program) error {
-	trust, err := c.trust()
+	trust, err := parseTrust(c.Pub)
 	if err != nil {
 		return err
 	}
 	proof, err := cli.ReadAll(c.Proof)
 	if err != nil {
 		return err
+	}
+	if bytes.HasPrefix(proof, []byte("<!doctype html>")) {
+		return c.checkBundle(p, proof, trust)
+	}
+	if trust.IsEmpty() {
+		return cli.Usagef("--pub is required to check a proof")
 	}
 	if p.JSON {
 		checked, err := audit.CheckProof(proof, trust, io.Discard)
@@ -250,6 +258,19 @@ func (c *auditCheck) Run(p *cli.Program) error {
 	}
 	_, err = audit.CheckProof(proof, trust, p.Out)
 	return invalidProof(err)
+}
+
+// checkBundle checks the evidence of a request.
+func (c *auditCheck) checkBundle(p *cli.Program, file []byte, trust audit.Trust) error {
+	out := p.Out
+	if p.JSON {
+		out = io.Discard
+	}
+	report, err := evidence.Check(file, trust, out)
+	if err != nil || !p.JSON {
+		return invalidProof(err)
+	}
+	return p.Print(report, nil)
 }
 
 // invalidProof marks the error of a check: a proof that does not hold needs attention.

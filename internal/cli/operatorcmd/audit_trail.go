@@ -2,6 +2,7 @@ package operatorcmd
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -12,19 +13,15 @@ import (
 )
 
 type auditTrail struct {
-	auditFlags
-	What string `arg:"" help:"The id of a run or request, or a state key."`
+	auditSource
+	What string `arg:"" help:"The state key or id of a run, or the id of a request."`
 }
 
 var errNotAsApproved = fmt.Errorf("%w: something else was executed than was approved", cli.ErrNeedsAttention)
 
 // Run shows the actions of a run.
 func (c *auditTrail) Run(ctx context.Context, p *cli.Program) error {
-	var trails []audit.Trail
-	err := c.withLog(ctx, func(log *audit.StoreLog, _ store.Store) (err error) {
-		trails, err = audit.Trails(audit.RecordsAbout(ctx, log, c.Account, c.What))
-		return err
-	})
+	trails, err := c.read(ctx)
 	if err == nil && len(trails) == 0 {
 		err = fmt.Errorf("%w: no action of %q", audit.ErrNotFound, c.What)
 	}
@@ -44,6 +41,26 @@ func (c *auditTrail) Run(ctx context.Context, p *cli.Program) error {
 	return err
 }
 
+// read returns the actions, from the server or from the store.
+func (c *auditTrail) read(ctx context.Context) (trails []audit.Trail, err error) {
+	if c.Account != "" {
+		err = auditFlags{c.StoreFlags, c.Account}.withLog(ctx, func(log *audit.StoreLog, _ store.Store) (err error) {
+			trails, err = audit.Trails(audit.RecordsAbout(ctx, log, c.Account, c.What))
+			return err
+		})
+		return trails, err
+	}
+	to, err := c.server()
+	if err != nil {
+		return nil, err
+	}
+	data, err := to.AuditTrail(ctx, c.What)
+	if err == nil {
+		err = json.Unmarshal(data, &trails)
+	}
+	return trails, err
+}
+
 func printTrail(w io.Writer, t audit.Trail) {
 	fmt.Fprintf(w, "%s (request %s, run %s)\n", cli.OneLine(t.Action), cli.OneLine(t.Request), cli.OneLine(t.Run))
 	step := func(what string, s audit.TrailStep, more ...string) {
@@ -58,8 +75,13 @@ func printTrail(w io.Writer, t audit.Trail) {
 	}
 	step("approved", t.Approved)
 	for _, done := range t.Executed {
-		step("executed", done, string(done.State))
+		state := string(done.State)
+		if done.Receipt != "" {
+			state = "receipt: " + string(done.Receipt)
+		}
+		step("executed", done, state)
 	}
+	step("not begun", t.NotExecuted, "receipt: "+string(t.NotExecuted.Receipt))
 	switch {
 	case t.Ended != "":
 		fmt.Fprintf(w, "  ended without an approval: %s\n", cli.OneLine(t.Ended))

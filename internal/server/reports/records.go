@@ -1,10 +1,12 @@
 package reports
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
@@ -27,6 +30,18 @@ func (h *Handlers) registerAuditRecords(to huma.API) {
 	about.Description = "The whole log is searched: one such call per account runs at a time."
 	about.Responses = storedLines()
 	huma.Register(to, about, h.auditAbout)
+	bundle := endpoint.New("audit-bundle", http.MethodGet, api.Prefix+"/audit/requests/{id}/bundle", "Get the evidence of a request as one file", authn.RoleAuditor)
+	bundle.Description = "A page for people, which fermata audit check checks offline: the records with their proofs, the texts that people saw, and the arguments and answers. Of a request that the caller may not see it has the records only. The whole log is searched: one such call per account runs at a time."
+	bundle.Responses = map[string]*huma.Response{"200": {
+		Description: "The page, with its data as JSON in it.", Content: map[string]*huma.MediaType{"text/html": {Schema: &huma.Schema{Type: "string"}}},
+	}}
+	huma.Register(to, bundle, h.auditBundle)
+	trail := endpoint.New("audit-trail", http.MethodGet, api.Prefix+"/audit/runs/{stateKey}/trail", "Compare what a run proposed, what was approved and what was executed", authn.RoleAuditor)
+	trail.Description = "One entry for each action, as the log has it, including the receipts of external agents. The path names a run by its state key or id. The whole log is searched: one such call per account runs at a time."
+	trail.Responses = map[string]*huma.Response{"200": {
+		Description: "The actions in the order in which they were proposed. Equal digests mean the same action with the same arguments.", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: "array", Items: &huma.Schema{Type: "object", AdditionalProperties: true}}}},
+	}}
+	huma.Register(to, trail, h.auditTrail)
 	verify := endpoint.New("verify-audit", http.MethodGet, api.Prefix+"/audit/verification", "Verify the audit log against its signed checkpoints", authn.RoleAuditor)
 	verify.Description = "Every record is read: one such call per account runs at a time. The server verifies its own log, so this is not a substitute for fermata audit verify with kept checkpoints."
 	huma.Register(to, verify, h.verifyAudit)
@@ -108,6 +123,65 @@ func (h *Handlers) auditAbout(ctx context.Context, in *auditAboutInput) (*huma.S
 	return writeLines(lines), nil
 }
 
+// auditBundle writes the evidence of a request.
+func (h *Handlers) auditBundle(ctx context.Context, in *auditAboutInput) (*huma.StreamResponse, error) {
+	done, err := h.HeavyRead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	me := endpoint.Principal(ctx)
+	bundle, err := h.Executor.AuditBundle(ctx, me.Account, in.ID, func(r desk.Request) (bool, error) { return h.Executor.MaySee(r, me.Viewer()) })
+	var page bytes.Buffer
+	if err == nil {
+		err = bundle.Write(&page)
+	}
+	if errors.Is(err, audit.ErrNotFound) {
+		return nil, problems.New("not_found", "the audit log has no records about this request")
+	}
+	if err != nil {
+		return nil, problems.Of(err)
+	}
+	return download("text/html; charset=utf-8", "fermata-evidence-"+in.ID+".html", page.Bytes()), nil
+}
+
+type auditTrailInput struct {
+	StateKey string `path:"stateKey" maxLength:"512"`
+}
+
+// auditTrail writes what the log says about the actions of a run.
+func (h *Handlers) auditTrail(ctx context.Context, in *auditTrailInput) (*huma.StreamResponse, error) {
+	done, err := h.HeavyRead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	trails, err := h.Executor.AuditTrail(ctx, endpoint.Principal(ctx).Account, in.StateKey)
+	if err != nil {
+		return nil, problems.Of(err)
+	}
+	if len(trails) == 0 {
+		return nil, problems.New("not_found", "the audit log has no action of this run")
+	}
+	body, err := json.Marshal(trails)
+	if err != nil {
+		return nil, problems.Of(err)
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", "application/json")
+		_, _ = hc.BodyWriter().Write(body) // a disconnected client needs no error
+	}}, nil
+}
+
+// download writes a file.
+func download(mediaType, name string, body []byte) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", mediaType)
+		hc.SetHeader("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+		_, _ = hc.BodyWriter().Write(body) // a disconnected client needs no error
+	}}
+}
+
 // verifyAudit verifies the log of the caller's account.
 func (h *Handlers) verifyAudit(ctx context.Context, _ *struct{}) (*struct{ Body api.AuditVerification }, error) {
 	done, err := h.HeavyRead(ctx)
@@ -148,9 +222,5 @@ func (h *Handlers) proveAudit(ctx context.Context, in *proveAuditInput) (*huma.S
 	case err != nil:
 		return nil, problems.Of(err)
 	}
-	return &huma.StreamResponse{Body: func(hc huma.Context) {
-		hc.SetHeader("Content-Type", "application/json")
-		hc.SetHeader("Content-Disposition", fmt.Sprintf(`attachment; filename="fermata-proof-%d.json"`, in.Seq))
-		_, _ = hc.BodyWriter().Write(proof) // a disconnected client needs no error
-	}}, nil
+	return download("application/json", fmt.Sprintf("fermata-proof-%d.json", in.Seq), proof), nil
 }

@@ -1,7 +1,6 @@
 package auditlog
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/audit"
+	"github.com/fermata-go/fermata/internal/audit/evidence"
 	"github.com/fermata-go/fermata/internal/web/page"
 )
 
@@ -18,6 +19,11 @@ import (
 type evidenceData struct {
 	ID      string
 	Records []evidenceRecord
+	// Question and Answer are those of the request; nil if the person may not see it, or if it was
+	// deleted.
+	Question, Answer json.RawMessage
+	// Withheld says why texts or values are missing.
+	Withheld evidence.Withheld
 	// Trail compares what was proposed, approved and executed; nil if the request is not about an
 	// action.
 	Trail *audit.Trail
@@ -32,6 +38,11 @@ type evidenceRecord struct {
 	audit.Record
 	Facts []fact
 	Raw   json.RawMessage
+	// Screen reports that the record names what was on the screen, and Text is that text; "" if it
+	// was not kept.
+	Screen bool
+	Text   string
+	Values []evidence.BundleValue
 }
 
 // fact is a part of a record. Key names its text, audit.fact.KEY.
@@ -41,17 +52,20 @@ type fact struct {
 	Code bool
 }
 
-// evidence shows the records about a request in order: what was asked and shown, who decided
+// showEvidence shows the records about a request in order: what was asked and shown, who decided
 // and how they were authenticated, the rules, the digests, the effect and its receipt.
-func evidence(v *page.Visit) (page.Response, error) {
+func showEvidence(v *page.Visit) (page.Response, error) {
 	data := evidenceData{ID: v.PathValue("id")}
-	lines, err := v.API.AuditAbout(v.Context(), data.ID)
+	file, err := v.API.AuditBundle(v.Context(), data.ID)
 	if err != nil {
 		return nil, err
 	}
-	for line := range bytes.Lines(lines) {
-		line = bytes.TrimSuffix(line, []byte("\n"))
-		record, err := audit.Parse(line)
+	bundle, err := evidence.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range bundle.Records {
+		record, err := audit.Parse([]byte(r.Record))
 		if errors.Is(err, audit.ErrUnknownKind) {
 			data.Unknown++
 			continue
@@ -59,7 +73,25 @@ func evidence(v *page.Visit) (page.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		data.Records = append(data.Records, evidenceRecord{Record: record, Facts: facts(v, record.Body), Raw: line})
+		shown := evidenceRecord{Record: record, Facts: facts(v, record.Body), Raw: json.RawMessage(r.Record)}
+		if screen := audit.ShownIn(record.Body).Screen; screen != (audit.Digest{}) {
+			shown.Screen, shown.Text = true, bundle.TextOf(screen)
+		}
+		for _, value := range bundle.Values {
+			if value.Seq == record.Seq {
+				shown.Values = append(shown.Values, value)
+			}
+		}
+		data.Records = append(data.Records, shown)
+	}
+	data.Withheld = bundle.Withheld
+	if r, err := v.API.Request(v.Context(), data.ID); err == nil {
+		data.Question = r.Data
+		if r.Decision != nil {
+			data.Answer = r.Decision.Answer
+		}
+	} else if _, refused := errors.AsType[*api.Problem](err); !refused {
+		return nil, err
 	}
 	if len(data.Records) == 0 {
 		return nil, page.ErrNotFound
@@ -71,15 +103,20 @@ func evidence(v *page.Visit) (page.Response, error) {
 	if len(trails) > 0 {
 		data.Trail = &trails[0]
 	}
-	signed, err := latestCheckpoint(v)
+	data.PublicKey = bundle.PublicKey
+	if signed, err := audit.ParseUnverified([]byte(bundle.Checkpoint)); err == nil {
+		data.Signed = signed.Size
+	}
+	return page.Page{Name: "audit_evidence", Title: v.T("audit.evidence"), Nav: "/audit", Data: data}, nil
+}
+
+// downloadEvidence downloads the evidence of a request.
+func downloadEvidence(v *page.Visit) (page.Response, error) {
+	file, err := v.API.AuditBundle(v.Context(), v.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	data.PublicKey = signed.PublicKey
-	if n := len(signed.Items); n > 0 {
-		data.Signed = signed.Items[n-1].Size
-	}
-	return page.Page{Name: "audit_evidence", Title: v.T("audit.evidence"), Nav: "/audit", Data: data}, nil
+	return page.Download{Name: "fermata-evidence-" + v.PathValue("id") + ".html", Type: "text/html; charset=utf-8", Body: file}, nil
 }
 
 func recordsOf(list []evidenceRecord) iter.Seq2[audit.Record, error] {

@@ -5,30 +5,34 @@ import (
 	"encoding/json"
 	"errors"
 	"html/template"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/web/page"
 )
 
 // Routes lists the pages of the audit log.
 func Routes() page.Routes {
 	return page.Routes{
-		"GET /audit":                     showLog,
-		"GET /audit/export":              export,
-		"GET /audit/records/{seq}/proof": proof,
-		"GET /audit/decisions":           decisions,
-		"GET /audit/requests/{id}":       evidence,
+		"GET /audit":                      showLog,
+		"GET /audit/export":               export,
+		"GET /audit/records/{seq}/proof":  proof,
+		"GET /audit/decisions":            decisions,
+		"GET /audit/requests/{id}":        showEvidence,
+		"GET /audit/requests/{id}/bundle": downloadEvidence,
 	}
 }
 
 // Funcs returns the template functions of the audit log.
 func Funcs() template.FuncMap {
-	return template.FuncMap{"auditkinds": func() []string { return auditKinds }}
+	return template.FuncMap{"auditkinds": audit.Kinds}
 }
 
 // auditData is the data of the page of the audit log.
@@ -37,6 +41,8 @@ type auditData struct {
 	// Search, Kind, Actor, Request and Day are the filters.
 	Search, Kind, Actor, Request, Day string
 	Filtered                          bool
+	// Ignored are the names of parameters that the page does not know.
+	Ignored []string
 	// Scanned is how many records were read.
 	Scanned int
 	// Older, Newer and Newest are the addresses of other pages; "" if there is none.
@@ -54,12 +60,6 @@ type auditData struct {
 // auditPage is how many records a page has.
 const auditPage = 100
 
-// auditKinds are the kinds that the filter offers.
-var auditKinds = []string{
-	"request.asked", "request.decided", "request.refused", "request.expired", "request.withdrawn", "request.revealed", "effect.begun", "effect.ended", "run.started", "run.ended",
-	"policy.loaded", "policy.denied", "grant.made", "grant.used", "grant.revoked", "session.begun", "key.made",
-}
-
 // showLog lists the records of the log, newest first.
 func showLog(v *page.Visit) (page.Response, error) {
 	field := func(name string) string { return strings.TrimSpace(v.FormValue(name)) }
@@ -70,6 +70,7 @@ func showLog(v *page.Visit) (page.Response, error) {
 	} else {
 		data.Day = "" // a wrong day is all days
 	}
+	data.Ignored = unknownParameters(v, "q", "kind", "actor", "request", "day", "before", "verify", "findings")
 	data.Filtered = data.Search+data.Kind+data.Actor+data.Request+data.Day != ""
 	if n, err := strconv.ParseInt(v.FormValue("before"), 10, 64); err == nil && n > 0 { // a wrong number is the end
 		query.Before = n
@@ -122,6 +123,12 @@ func showLog(v *page.Visit) (page.Response, error) {
 		}
 	}
 	return page.Page{Name: "audit", Title: v.T("audit.title"), Data: data}, nil
+}
+
+// unknownParameters returns the names of the parameters in the address that a page does not know: a
+// mistyped filter must not look like a filter that found everything.
+func unknownParameters(v *page.Visit, known ...string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(v.URL.Query())), func(name string) bool { return slices.Contains(known, name) })
 }
 
 // latestCheckpoint returns the last page of the signed checkpoints, with the public key.

@@ -27,6 +27,8 @@ type actionForm struct {
 	// SeenShown and SeenRendering are the digest of the request that the form was made for, and the
 	// hash of what the page showed of it.
 	SeenShown, SeenRendering string
+	// Visible is how much of the question was on the screen, as a script observed it.
+	Visible string
 	// List is the list that the request was opened from; nil if it was opened from elsewhere.
 	List *List
 
@@ -158,6 +160,9 @@ func (s *Pages) newActionForm(v *page.Visit) (*actionForm, action, error) {
 		Model: m, Act: a.name, Key: cmp.Or(form.Get(page.IdempotencyName), client.NewID()), List: readList(v.Form),
 		Text: strings.TrimSpace(strings.ReplaceAll(form.Get("text"), "\r\n", "\n")), To: strings.TrimSpace(form.Get("to")), Code: form.Get("code"), Span: form.Get("span"), Uses: form.Get("uses"), Typed: form.Get("typed"),
 		Mode: cmp.Or(form.Get("mode"), "form"), Raw: strings.ReplaceAll(form.Get("raw"), "\r\n", "\n"), Confirmed: make(map[string]bool),
+	}
+	if all := form.Get("visible"); all == "all" || all == "part" {
+		f.Visible = all
 	}
 	if f.SeenShown, f.SeenRendering, err = seen(v, m); err != nil {
 		return nil, a, err

@@ -23,12 +23,19 @@ func decideWith(answer func(f *actionForm) (json.RawMessage, error)) func(*Pages
 		if err != nil {
 			return "", err
 		}
-		f.Held, err = s.decide(v, f.ID, f.Rendering(), f.decision(said))
+		f.Held, err = s.decide(v, f.ID, f.seenRendering(), f.decision(said))
 		if err != nil {
 			return "", err
 		}
 		return f.note(v), nil
 	}
+}
+
+// seenRendering returns what the page showed, and how much of it was on the screen.
+func (f *actionForm) seenRendering() api.Rendering {
+	r := f.Rendering()
+	r.Visible = f.Visible
+	return r
 }
 
 // note returns the key of a note that says what became of the decision.
@@ -120,7 +127,7 @@ func approveAndRemember(s *Pages, v *page.Visit, f *actionForm) (string, error) 
 	}
 	answer, err := approveAnswer(f)
 	if err == nil {
-		f.Held, err = s.decide(v, f.ID, f.Rendering(), f.decision(answer))
+		f.Held, err = s.decide(v, f.ID, f.seenRendering(), f.decision(answer))
 	}
 	if err != nil {
 		return "", err

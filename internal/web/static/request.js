@@ -1,5 +1,6 @@
 // The page of a request: reports what was shown, and opens forms in a dialog.
 import { announce, refreshTimes } from "./app.js";
+import { Seen } from "./seen.js";
 
 /** Keeps everything except what is unsafe: the server has escaped all text of agents. */
 const keepForms = { sanitizer: { removeElements: [], removeAttributes: [] } };
@@ -30,6 +31,7 @@ class RequestElement extends HTMLElement {
   connectedCallback() {
     this.addEventListener("click", this);
     this.addEventListener("submit", this);
+    if (this.hasAttribute("data-open")) seen = new Seen(this);
     if (this.hasAttribute("data-open") && document.visibilityState === "visible") this.report();
   }
 
@@ -78,6 +80,12 @@ class RequestElement extends HTMLElement {
 }
 
 let loading = false; // a dialog
+let seen; // what of the question was on the screen
+
+addEventListener("submit", (e) => {
+  const visible = e.target.elements.visible;
+  if (visible && seen) visible.value = seen.visible();
+}, { capture: true });
 
 /** Sends a form without its listeners. */
 function post(form, submitter) {
@@ -125,6 +133,7 @@ function showDialog(dialog) {
   const title = dialog.querySelector("h1");
   title.id = "dialog-title";
   dialog.setAttribute("aria-labelledby", title.id);
+  seen?.measure(); // nothing behind the dialog counts
   document.body.append(dialog);
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (e) => {
@@ -136,3 +145,5 @@ function showDialog(dialog) {
 }
 
 customElements.define("fermata-request", RequestElement);
+const form = document.querySelector("main form.action");
+if (form) seen = new Seen(form.closest("main")); // the form has a page of its own

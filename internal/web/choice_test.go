@@ -20,3 +20,15 @@ func TestChoice_OffersTheOptionsOfTheQuestion(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// The form about an effect in doubt says what each answer causes, and offers no bare true and
+// false.
+func TestDoubt_AnswersSayWhatTheyCause(t *testing.T) {
+	s := openDesk(t)
+	id := ask(t, s, "inproc:payout", "payout-1", `{"supplier":"Blum","amount":1840,"currency":"EUR"}`)
+	form := s.SignIn("ann").Get("/requests/" + id + "/respond")
+	want(t, form, http.StatusOK, "Did it happen?", "Yes, it happened. Nothing is done again.", "No, it did not happen. It is done now.", "Receipt of the target")
+	if strings.Contains(form.Body, "<span>true</span>") || strings.Contains(form.Body, ">happened") {
+		t.Error(form.Body)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/web"
 	"github.com/fermata-go/fermata/internal/web/webtest"
 )
@@ -69,4 +70,14 @@ func TestLanguage_ConversationHasThatOfPage(t *testing.T) {
 	if got := b.Get("/chat/" + id).Body; !strings.Contains(got, "Which Anna do you mean?") || !strings.Contains(got, "Someone else") || strings.Contains(got, "Jemand anderes") || !strings.Contains(got, "Aufgabe abbrechen") {
 		t.Error(got)
 	}
+}
+
+// A person who only talks with assistants has a page on a server without one.
+func TestHome_UserWithoutAssistantSeesTheProfile(t *testing.T) {
+	b := open(t).SignIn("ada", authn.RoleUser)
+	got := b.Get("/")
+	if got.Header.Get("Location") != "/me" {
+		t.Fatalf("%d %v", got.Status, got.Header)
+	}
+	want(t, b.Follow(got), http.StatusOK, "ada")
 }

@@ -109,10 +109,13 @@ func routesOf(r *requests.Pages) []page.Routes {
 // ServeHTTP serves a page, or passes the request to the API.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// home leads to the inbox, or to the chat.
+// home leads to the inbox, to the chat, or to the profile of a person who sees neither.
 func home(v *page.Visit) (page.Response, error) {
-	if v.Shell.Config.Chat && v.OnlyChats() {
+	switch {
+	case !v.OnlyChats():
+		return page.Redirect{To: "/inbox"}, nil
+	case v.Shell.Config.Chat:
 		return page.Redirect{To: "/chat"}, nil
 	}
-	return page.Redirect{To: "/inbox"}, nil
+	return page.Redirect{To: "/me"}, nil
 }

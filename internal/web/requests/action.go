@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/internal/schemaform"
 	"github.com/fermata-go/fermata/internal/web/fields"
 	"github.com/fermata-go/fermata/internal/web/page"
+	"github.com/fermata-go/fermata/internal/web/texts"
 )
 
 // actionForm is the data of the page of one action on a request. It keeps everything that was
@@ -171,7 +172,7 @@ func (s *Pages) newActionForm(v *page.Visit) (*actionForm, action, error) {
 		f.Confirmed[pointer] = true
 	}
 	f.Then = m.thenText(v, a.name)
-	f.build()
+	f.build(v.Texts)
 	if v.Method == http.MethodPost && f.root != nil {
 		f.setForm(nil)
 		f.Form.Fill(form)
@@ -211,10 +212,10 @@ func (f *actionForm) ShowsBody() bool {
 }
 
 // build makes the generated form, and lists what must be confirmed.
-func (f *actionForm) build() {
+func (f *actionForm) build(texts texts.Translation) {
 	switch {
 	case f.Act == "respond":
-		f.root = schemaform.New(f.answerFormSchema(), nil)
+		f.root = schemaform.New(f.answerFormSchema(texts), nil)
 	case f.Act == "edit" && f.Approval != nil:
 		f.root = schemaform.New(f.Approval.ArgsSchema, f.currentArgs())
 	case f.Act == "edit":

@@ -56,6 +56,9 @@ func (m *Model) thenText(v *page.Visit, act string) string {
 		return m.escalationText(v)
 	}
 	c, known := m.consequence(m.verbOf(act))
+	if m.Doubt != nil && act == "respond" && (!known || c.Result == resultDecides) {
+		return v.T("then.doubt")
+	}
 	if !known || c.Result == resultDecides && act != "approve" {
 		return v.T("action.then." + act)
 	}

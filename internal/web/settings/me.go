@@ -63,7 +63,7 @@ func me(v *page.Visit) (page.Response, error) {
 			return nil, err
 		}
 	}
-	if data.Sessions, err = credentialsOf(v, "sessions", client.MySessions, "/me/sessions"); err != nil && page.ProblemOf(err).Status != http.StatusNotFound {
+	if data.Sessions, err = credentialsOf(v, "sessions", client.MySessions, "/me/sessions"); err != nil && !slices.Contains([]int{http.StatusNotFound, http.StatusForbidden}, page.ProblemOf(err).Status) {
 		return nil, err
 	}
 	p := page.Page{Name: "me", Title: v.T("me.title"), Data: data}

@@ -244,6 +244,11 @@ var requestTexts = Translation{
 	"then.vote.respond": "Your answer is %d of %d equal answers that are needed.",
 	"then.missing":      "Then still needed: %s.",
 	"then.doubt":        "If it did not happen, it is done now.",
+	"doubt.happened":    "Did it happen?",
+	"doubt.yes":         "Yes, it happened. Nothing is done again.",
+	"doubt.no":          "No, it did not happen. It is done now.",
+	"doubt.receipt":     "Receipt of the target",
+	"doubt.reason":      "Reason",
 	"then.next":         "Next: %s.",
 	"then.end":          "the run ends",
 

@@ -244,6 +244,11 @@ var requestGerman = Translation{
 	"then.vote.respond": "Ihre Antwort ist %d von %d nötigen gleichen Antworten.",
 	"then.missing":      "Danach noch nötig: %s.",
 	"then.doubt":        "Wenn es nicht geschehen ist, wird es jetzt ausgeführt.",
+	"doubt.happened":    "Ist es geschehen?",
+	"doubt.yes":         "Ja, es ist geschehen. Nichts wird wiederholt.",
+	"doubt.no":          "Nein, es ist nicht geschehen. Es wird jetzt ausgeführt.",
+	"doubt.receipt":     "Quittung des Zielsystems",
+	"doubt.reason":      "Begründung",
 	"then.next":         "Danach: %s.",
 	"then.end":          "der Lauf endet",
 

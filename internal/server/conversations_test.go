@@ -257,19 +257,33 @@ func TestConversations_RateIsLimitedPerUser(t *testing.T) {
 	s.say("admin@acme", "other", `{"text":"hello"}`)
 }
 
-// The open requests of an account limit the runs that users start, and not their answers.
+// The open requests of approvers limit the runs that users start, and not their answers.
 func TestConversations_QuotaOfTheAccountLimitsNewRuns(t *testing.T) {
 	s := openConversations(t, nil, func(c *server.Config) { c.Limits.OpenRequests = 1 })
 	s.call("user@acme", "POST", conversations, `{"id":"c1"}`)
 	s.call("user@acme", "POST", conversations, `{"id":"c2"}`)
 	s.say("user@acme", "c1", `{"text":"write to Anna"}`)
-	if got := s.call("user@acme", "POST", conversations+"/c2/messages", `{"text":"write to Anna"}`); got.status != 429 || got.field("code") != "too_many_open" {
+	s.say("user@acme", "c2", `{"text":"write to Anna"}`) // questions to users do not count
+	for range 6 {
+		s.say("user@acme", "c1", `{"text":"blue"}`)
+	}
+	person := s.openRequests("acme")
+	person = slices.DeleteFunc(person, func(q executor.RequestView) bool { return q.Kind != runs.Person.Name() })
+	if len(person) != 1 {
+		t.Fatalf("%d questions are handed over", len(person))
+	}
+	s.call("user@acme", "POST", conversations, `{"id":"c3"}`)
+	if got := s.call("user@acme", "POST", conversations+"/c3/messages", `{"text":"write to Anna"}`); got.status != 429 || got.field("code") != "too_many_open" {
 		t.Errorf("%+v", got)
 	}
-	if r := s.say("user@acme", "c1", `{"text":"the second one"}`); lastLine(r) != "Done: anna-s" {
+	if r := s.say("user@acme", "c2", `{"text":"the second one"}`); lastLine(r) != "Done: anna-s" {
 		t.Errorf("%+v", r.Lines)
 	}
-	s.say("user@acme", "c2", `{"text":"write to Anna"}`)
+	answer := s.call("approver@acme", "POST", "/api/v1/requests/"+person[0].ID+"/decision", `{"resumeId":"r1","shown":"`+person[0].Request.Digest()+`","answer":{"option":"anna-s"}}`)
+	if answer.status != http.StatusOK {
+		t.Fatalf("%+v", answer)
+	}
+	s.say("user@acme", "c3", `{"text":"write to Anna"}`)
 }
 
 // sse is an event of a stream.

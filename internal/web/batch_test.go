@@ -39,8 +39,14 @@ func TestBatch_DecidesEachAndLeavesOutliers(t *testing.T) {
 	}
 	outlier := ids[4] + " " + seenOn(b, ids[4])[1]
 	other := ask(t, s, "inproc:content-review", "c1", `{"topic":"tea"}`)
-	fields := hidden(form, "op", "approve", "item", items[0], "item", items[1], "item", ids[2]+" another", "item", outlier, "item", other+" "+seenOn(b, other)[1])
+	selected := []string{"item", items[0], "item", items[1], "item", ids[2] + " another", "item", outlier, "item", other + " " + seenOn(b, other)[1]}
+	fields := hidden(form, append(selected, "op", "approve")...)
 	want(t, b.Post("/batch?like="+other, hidden(form, "item", items[0])...), http.StatusUnprocessableEntity, "does not say what its page showed")
+	want(t, b.Post("/batch", fields...), http.StatusOK, "Approve 3 × refund, 75.15 in all", `value="send-approve"`)
+	if got := p.all(); len(got) != 0 {
+		t.Fatalf("before the confirmation: %+v", got)
+	}
+	fields = hidden(form, append(selected, "op", "send-approve")...)
 	want(t, b.Post("/batch", fields...), http.StatusOK, "Recorded", "Changed since you opened it", "An outlier needs its own decision", "was not in the list")
 	if got := p.all(); len(got) != 2 {
 		t.Errorf("%+v", got)
@@ -76,4 +82,45 @@ func TestBatch_LeavesOutWhatThePersonVotedOn(t *testing.T) {
 			t.Error("the batch asks the person again")
 		}
 	}
+}
+
+// Order numbers are never unusual, a requester who differs is shown, and numbers are aligned.
+func TestBatch_IdentifiersAreNoOutliers(t *testing.T) {
+	s, _ := openRefunds(t)
+	var ids []string
+	for i, order := range []int{1040, 1041, 1042, 1043, 9000} {
+		ids = append(ids, ask(t, s, "inproc:refund", fmt.Sprintf("r%d", i), fmt.Sprintf(`{"order":%d,"payment":7,"amount":"%s"}`, order, []string{"20", "20.50"}[i%2])))
+	}
+	form := s.SignIn("ann").Get("/batch?like=" + ids[0])
+	if n := len(batchItem.FindAllStringSubmatch(form.Body, -1)); n != 5 || strings.Contains(form.Body, "Outliers") {
+		t.Errorf("%d items, want 5 and no outlier", n)
+	}
+	want(t, form, http.StatusOK, "Select all", `<th class="mono num">amount</th>`, "</span></span>\u00a0\u00a0\u00a0</td>")
+	want(t, s.SignIn("ann").Post("/batch", hidden(form, "op", "none")...), http.StatusOK, `name="item"`)
+}
+
+func TestBatch_LeavesOutWhatIsTyped(t *testing.T) {
+	s := openGroups(t, pagingRoute, `deadline: 3h, confirm: [/order]`)
+	var ids []string
+	for i := range 3 {
+		ids = append(ids, ask(t, s, "inproc:refund", fmt.Sprintf("r%d", i), fmt.Sprintf(`{"order":%d,"payment":7,"amount":"20.00"}`, i)))
+	}
+	form := s.SignIn("ann").Get("/batch?like=" + ids[0])
+	want(t, form, http.StatusOK, "its approval needs a typed name")
+	if items := batchItem.FindAllStringSubmatch(form.Body, -1); len(items) > 0 {
+		t.Errorf("items %v", items)
+	}
+}
+
+// An approval is remembered with the limits of the form, and the page of grants says them.
+func TestRemember_ProposesLimits(t *testing.T) {
+	s := openGroups(t, pagingRoute, `deadline: 3h, remember_max: 8h`)
+	id := ask(t, s, "inproc:refund", "r1", refundInput)
+	b := s.SignIn("ann")
+	form := b.Get("/requests/" + id + "/remember")
+	want(t, form, http.StatusOK, "What may differ the next time", `name="op/order"`, `<option value="eq" selected>the same</option><option value="le">at most</option>`)
+	fields := hidden(form, "op", "send", "span", "1h", "uses", "3", "op/order", "le", "op/payment", "any", "op/amount", "eq")
+	want(t, b.Post("/requests/"+id+"/remember", append(fields, "most/order", "5")...), http.StatusUnprocessableEntity, "A limit is a number")
+	want(t, b.Follow(b.Post("/requests/"+id+"/remember", append(fields, "most/order", "50")...)), http.StatusOK, "Approved and remembered.")
+	want(t, b.Get("/grants"), http.StatusOK, "3 uses left", `order</span> at most <b class="mono">`, `payment</span> any value`, `amount</span> = <b`)
 }

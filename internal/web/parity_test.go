@@ -254,7 +254,7 @@ func TestBatch_FormAndAPIAreTheSame(t *testing.T) {
 			r := call{act: "batch"}.start(t, s, ann, way)
 			if way == "form" {
 				form := ann.Get("/batch?like=" + r.ID)
-				want(t, ann.Post("/batch", hidden(form, "op", op, "text", "too much", "item", batchItem.FindStringSubmatch(form.Body)[1])...), http.StatusOK, "Recorded")
+				want(t, ann.Post("/batch", hidden(form, "op", "send-"+op, "text", "too much", "item", batchItem.FindStringSubmatch(form.Body)[1])...), http.StatusOK, "Recorded")
 			} else if got := postJSON(ann, "/api/v1/requests/"+r.ID+"/decision", decideBody(answer)(r)); got.Status >= 300 {
 				t.Fatalf("%d %s", got.Status, got.Body)
 			}

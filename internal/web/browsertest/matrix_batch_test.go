@@ -15,6 +15,8 @@ import (
 const (
 	approveBatch = `button[name="op"][value="approve"]`
 	rejectBatch  = `button[name="op"][value="reject"]`
+	// the button of the confirmation
+	sendBatch = `button[name="op"][value^="send-"]`
 )
 
 // askSimilar starts three refunds and returns the ids of their requests.
@@ -46,7 +48,7 @@ func TestMatrix_BatchOnAPhoneAndZoomed(t *testing.T) {
 		}
 	}
 	b := openTab(t, s, "ann", phone, noScript)
-	b.do(chromedp.Click(`.batch a`), chromedp.WaitVisible(approveBatch), chromedp.Click(`[name="item"]`), chromedp.Click(approveBatch))
+	b.do(chromedp.Click(`.batch a`), chromedp.WaitVisible(approveBatch), chromedp.Click(`[name="item"]`), chromedp.Click(approveBatch), chromedp.Click(sendBatch))
 	b.waitText("Results, one by one")
 	wantDecided(t, s, ids[1], "ann", "approve")
 	if n := eval[int](b, `document.querySelectorAll("td .pill.ok").length`); n != 2 {
@@ -66,7 +68,9 @@ func TestMatrix_BatchDecidedElsewhere(t *testing.T) {
 	bob.do(chromedp.Click(send))
 	bob.waitText("Rejected")
 	s.Restart(func() {})
-	ann.do(chromedp.Click(approveBatch))
+	ann.do(chromedp.Click(approveBatch), chromedp.WaitVisible(sendBatch))
+	ann.check("confirmation")
+	ann.do(chromedp.Click(sendBatch))
 	ann.waitText("Results, one by one")
 	ann.check("results")
 	wantDecided(t, s, ids[0], "ann", "approve")
@@ -90,7 +94,7 @@ func TestMatrix_BatchOnASlowNetwork(t *testing.T) {
 	b := openTab(t, s, "ann", desk)
 	b.open("/batch?like=" + ids[0])
 	delay.Store(int64(30 * time.Millisecond))
-	b.do(chromedp.DoubleClick(approveBatch))
+	b.do(chromedp.Click(approveBatch), chromedp.DoubleClick(sendBatch))
 	b.waitText("Results, one by one")
 	for _, id := range ids {
 		wantDecided(t, s, id, "ann", "approve")
@@ -115,7 +119,7 @@ func TestMatrix_BatchSessionExpiredWhileTyping(t *testing.T) {
 	tab.fill(`[name="name"]`, "ann")
 	tab.fill(`[name="password"]`, password)
 	tab.do(chromedp.Click(`form:not([data-passkey]) button`), chromedp.WaitVisible(approveBatch))
-	b.do(chromedp.Click("form.notice button"))
+	b.do(chromedp.Click("form.notice button"), chromedp.Click(sendBatch))
 	b.waitText("Results, one by one")
 	wantDecided(t, s, ids[1], "ann", "reject")
 	wantDecided(t, s, ids[2], "ann", "reject")

@@ -55,6 +55,8 @@ func TestMatrix_KeyboardOnly(t *testing.T) {
 	b.tabTo(`[name="item"]`)
 	b.do(chromedp.KeyEvent(" "))
 	b.tabTo(approveBatch)
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(sendBatch))
+	b.tabTo(sendBatch)
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.waitText("Results, one by one")
 	wantDecided(t, s, ids[2], "ann", "approve")

@@ -2,11 +2,9 @@ package requests
 
 import (
 	"encoding/json"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/fermata-go/fermata/api"
@@ -71,24 +69,41 @@ func BatchesOf(rows []*Model) (links []BatchLink) {
 // batchData is the data of the batch page.
 type batchData struct {
 	Like, Action, Key string
-	From              string
-	// Columns are the names of the arguments that differ; Same are those that all requests share.
-	Columns  []string
+	// From is the only requester; "" if there are several.
+	From string
+	// Columns are the arguments that differ; Same are those that all requests share.
+	Columns  []column
 	Same     []Arg
 	Items    []batchItem
 	Outliers []batchItem
 	Text     string
 	Error    string
+	// Confirm is the decision that the person confirms: approve or reject; "" before that.
+	Confirm string
+	// Sent are the selected items as the form sent them: a request that is over by now gets a
+	// result as well.
+	Sent []string
+	// RejectReasons lists the codes of which a rejection must name one; Code is the selected one.
+	RejectReasons []string
+	Code          string
 	// Results are what became of each request after the form was sent.
 	Results []batchResult
 }
 
 type batchItem struct {
 	*Model
-	Cells   []Arg
+	Cells   []batchCell
 	Checked bool
 	// Why says why the request is an outlier.
 	Why string
+}
+
+// batchCell is a value in a column.
+type batchCell struct {
+	Arg
+	Number bool
+	// Pad aligns a number with the others of its column.
+	Pad string
 }
 
 type batchResult struct {
@@ -132,7 +147,7 @@ func (s *Pages) batchData(v *page.Visit) (*batchData, error) {
 	}
 	shape := first.likeShape()
 	models = slices.DeleteFunc(models, func(m *Model) bool { return shape == "" || m.batchShape() != shape })
-	d := &batchData{Like: first.ID, Action: first.tool(), From: first.From, Key: client.NewID(), Text: strings.TrimSpace(v.PostForm.Get("text"))}
+	d := &batchData{Like: first.ID, Action: first.tool(), From: first.From, Key: client.NewID(), Text: strings.TrimSpace(v.PostForm.Get("text")), Code: v.PostForm.Get("code"), RejectReasons: first.RejectReasons()}
 	d.fill(v, first, models)
 	return d, nil
 }
@@ -154,32 +169,39 @@ func (d *batchData) fill(v *page.Visit, first *Model, models []*Model) {
 		return
 	}
 	values := make(map[string][]string)
+	var requesters []string
 	for _, m := range models {
 		for _, a := range m.Args {
 			values[a.Name] = append(values[a.Name], string(a.Value))
 		}
+		requesters = append(requesters, m.From)
+	}
+	if len(slices.Compact(slices.Sorted(slices.Values(requesters)))) > 1 {
+		d.From = ""
 	}
 	for _, a := range models[0].Args {
 		if all := values[a.Name]; len(slices.Compact(slices.Sorted(slices.Values(all)))) > 1 {
-			d.Columns = append(d.Columns, a.Name)
+			d.Columns = append(d.Columns, newColumn(a.Name, all))
 		} else {
 			d.Same = append(d.Same, a)
 		}
 	}
 	for _, m := range models {
-		item := batchItem{Model: m, Checked: true}
-		for _, name := range d.Columns {
-			i := slices.IndexFunc(m.Args, func(a Arg) bool { return a.Name == name })
-			item.Cells = append(item.Cells, m.Args[i])
-			if isOutlier(string(m.Args[i].Value), values[name]) {
-				item.Why = v.T("batch.unusual", name)
+		item := batchItem{Model: m, Checked: m.Risk != "high"}
+		for _, c := range d.Columns {
+			i := slices.IndexFunc(m.Args, func(a Arg) bool { return a.Name == c.Name })
+			item.Cells = append(item.Cells, batchCell{Arg: m.Args[i], Number: c.Number, Pad: c.pad(string(m.Args[i].Value))})
+			if c.isUnusual(string(m.Args[i].Value)) {
+				item.Why = v.T("batch.unusual", c.Name)
 			}
 		}
-		if !slices.Equal(m.Activity.Rules, first.Activity.Rules) {
-			item.Why = v.T("batch.otherrules", strings.Join(m.Activity.Rules, ", "))
-		}
-		if m.Flags > 0 {
+		switch {
+		case m.Flags > 0:
 			item.Why = v.TN("request.flags", m.Flags)
+		case !slices.Equal(m.Activity.Rules, first.Activity.Rules):
+			item.Why = v.T("batch.otherrules", strings.Join(m.Activity.Rules, ", "))
+		case m.ConfirmText() != "":
+			item.Why = v.T("batch.typed")
 		}
 		if item.Why != "" {
 			d.Outliers = append(d.Outliers, item)
@@ -187,39 +209,6 @@ func (d *batchData) fill(v *page.Visit, first *Model, models []*Model) {
 			d.Items = append(d.Items, item)
 		}
 	}
-}
-
-// isOutlier reports whether a number is far from the others: more than four times the median
-// distance from the median, and more than half of the median. Numbers that are all different, such
-// as order numbers, lie close together.
-func isOutlier(value string, all []string) bool {
-	x, err := strconv.ParseFloat(strings.Trim(value, `"`), 64)
-	if err != nil || len(all) < minBatch {
-		return false
-	}
-	numbers := make([]float64, 0, len(all))
-	for _, text := range all {
-		n, err := strconv.ParseFloat(strings.Trim(text, `"`), 64)
-		if err != nil {
-			return false
-		}
-		numbers = append(numbers, n)
-	}
-	middle := median(numbers)
-	distances := make([]float64, len(numbers))
-	for i, n := range numbers {
-		distances[i] = math.Abs(n - middle)
-	}
-	away := math.Abs(x - middle)
-	return away > 4*median(distances) && away > math.Abs(middle)/2
-}
-
-func median(numbers []float64) float64 {
-	sorted := slices.Sorted(slices.Values(numbers))
-	if n := len(sorted); n%2 == 0 {
-		return (sorted[n/2-1] + sorted[n/2]) / 2
-	}
-	return sorted[len(sorted)/2]
 }
 
 // decideBatch decides the selected requests one by one. Each gets its own decision, digest and
@@ -230,7 +219,17 @@ func (s *Pages) decideBatch(v *page.Visit) (page.Response, error) {
 		return nil, err
 	}
 	chosen, key := v.PostForm["item"], v.PostForm.Get(page.IdempotencyName)
-	answer, err := batchAnswer(v.PostForm.Get(fields.OpName), d.Text)
+	for i := range d.Items {
+		d.Items[i].Checked = slices.ContainsFunc(chosen, func(item string) bool { return strings.HasPrefix(item, d.Items[i].ID+" ") })
+	}
+	op, sends := strings.CutPrefix(v.PostForm.Get(fields.OpName), sendPrefix)
+	if op == "all" || op == "none" {
+		for i := range d.Items {
+			d.Items[i].Checked = op == "all"
+		}
+		return d.page(v, http.StatusOK), nil
+	}
+	answer, err := d.answer(op)
 	switch missing, _ := err.(*missingError); {
 	case missing != nil:
 		d.Error = v.T(missing.key)
@@ -241,14 +240,15 @@ func (s *Pages) decideBatch(v *page.Visit) (page.Response, error) {
 	case key == "":
 		return nil, &api.Problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: v.T("error.form")}
 	}
-	if d.Error != "" {
-		for i := range d.Items {
-			d.Items[i].Checked = slices.ContainsFunc(chosen, func(item string) bool { return strings.HasPrefix(item, d.Items[i].ID+" ") })
-		}
+	switch {
+	case d.Error != "":
 		return d.page(v, http.StatusUnprocessableEntity), nil
+	case !sends && len(d.Chosen()) > 0:
+		d.Confirm, d.Sent = op, chosen
+		return d.page(v, http.StatusOK), nil
 	}
 	for _, item := range chosen {
-		result, err := s.decideItem(v, d, item, key, answer)
+		result, err := s.decideItem(v, d, op, item, key, answer)
 		if err != nil {
 			return nil, err
 		}
@@ -257,13 +257,18 @@ func (s *Pages) decideBatch(v *page.Visit) (page.Response, error) {
 	return d.page(v, http.StatusOK), nil
 }
 
-// batchAnswer returns the answer of a button. Without one nothing is decided.
-func batchAnswer(op, reason string) (json.RawMessage, error) {
-	switch op {
-	case "approve":
+// sendPrefix begins the value of the button that sends the decisions, after the confirmation.
+const sendPrefix = "send-"
+
+// answer returns the answer of a button. Without one nothing is decided.
+func (d *batchData) answer(op string) (json.RawMessage, error) {
+	switch {
+	case op == "approve":
 		return approveAnswer(nil)
-	case "reject":
-		return rejectAnswer(&actionForm{Text: reason})
+	case op == "reject" && len(d.RejectReasons) > 0 && d.Code == "":
+		return nil, &missingError{"action.needrejectcode"}
+	case op == "reject":
+		return rejectAnswer(&actionForm{Text: d.Text, Code: d.Code})
 	}
 	return nil, &missingError{"error.incomplete"}
 }
@@ -284,7 +289,7 @@ func (m *Model) rowRendering() api.Rendering {
 }
 
 // decideItem decides one request that the page listed. A problem of the API is part of the result.
-func (s *Pages) decideItem(v *page.Visit, d *batchData, item, key string, answer json.RawMessage) (batchResult, error) {
+func (s *Pages) decideItem(v *page.Visit, d *batchData, op, item, key string, answer json.RawMessage) (batchResult, error) {
 	id, seen, _ := strings.Cut(item, " ")
 	shown, rendering, _ := strings.Cut(seen, " ")
 	r, err := v.API.Request(v.Context(), id)
@@ -307,7 +312,7 @@ func (s *Pages) decideItem(v *page.Visit, d *batchData, item, key string, answer
 	case m.Shown != shown || m.rowRendering().Hash != rendering:
 		result.Problem = v.T("request.changed")
 		return result, nil
-	case v.PostForm.Get(fields.OpName) != "reject" && len(unusual(m.Args)) > 0:
+	case op != "reject" && len(unusual(m.Args)) > 0:
 		result.Problem = v.T("batch.unusualalone")
 		return result, nil
 	}

@@ -48,6 +48,9 @@ type Card struct {
 	// channel shows Link in place of the actions that decide.
 	MinAuth  requirement.Auth `json:"minAuth,omitempty"`
 	Deadline time.Time        `json:"deadline"`
+	// Typed reports that an approver types the name of the object: a channel shows Link in place of
+	// the actions that approve.
+	Typed bool `json:"typed,omitempty"`
 	// Actions are the allowed actions. It is empty if the request is not open.
 	Actions []requirement.Verb `json:"actions,omitempty"`
 	// Notes are the clarifications, oldest first.
@@ -118,7 +121,7 @@ func NewCard(s Source) Card {
 		Request: r.ID, Revision: r.Rev, Digest: r.Digest(), Kind: plain(r.Subject.Kind), Action: plain(r.Subject.Action),
 		Title: q.title, Sentence: q.sentence, Facts: q.facts, Said: q.said, Environment: plain(s.Environment),
 		Rules: plainAll(r.Subject.Rules), Reason: plain(r.Subject.Reason), Risk: r.Subject.Risk,
-		Deciders: deciders(r.Requirement), MinAuth: r.Requirement.MinAuth, Deadline: r.Deadline,
+		Deciders: deciders(r.Requirement), MinAuth: r.Requirement.MinAuth, Typed: r.Subject.Action != "" && r.Requirement.IsTyped(), Deadline: r.Deadline,
 		State: r.State, Link: RequestURL(s.BaseURL, r.ID), Created: r.Created, At: s.Now,
 	}
 	for _, one := range r.Clarifications {

@@ -23,6 +23,8 @@ type click struct {
 	Shown   shown  `json:"shown"`
 	// Text is the reason of a denial, the question to the agent, or the text of a command.
 	Text string `json:"text,omitempty"`
+	// Codes are the reason codes of a denial or an edit.
+	Codes []string `json:"codes,omitempty"`
 	// Value is the edited arguments, or the answer.
 	Value       json.RawMessage `json:"value,omitempty"`
 	ResponseURL string          `json:"responseURL,omitempty"`

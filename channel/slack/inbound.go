@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -15,7 +16,6 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
-	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
 // maxBody is the size limit of a request of Slack.
@@ -164,7 +164,11 @@ func (c *Channel) openModal(ctx context.Context, desk channel.Desk, in *click) b
 func (c *Channel) modalFor(in *click, r api.Request) (v slack.ModalViewRequest, err error) {
 	switch in.Act {
 	case actDeny:
-		return textModal(in, "Reject request", "Reject", "Reason")
+		v, err = textModal(in, "Reject request", "Reject", "Reason")
+		if r.Activity != nil && len(r.Activity.RejectReasons) > 0 && err == nil {
+			err = addCodes(&v, r.Activity.RejectReasons)
+		}
+		return v, err
 	case actAsk:
 		return textModal(in, "Ask the agent", "Ask", "Question")
 	}
@@ -182,7 +186,7 @@ func (c *Channel) modalFor(in *click, r api.Request) (v slack.ModalViewRequest, 
 }
 
 // formFor returns the form of a request for an action.
-func formFor(act string, r api.Request) (*schemaform.Field, error) {
+func formFor(act string, r api.Request) (*form, error) {
 	if act == actEdit {
 		return editForm(r)
 	}
@@ -201,7 +205,8 @@ func (c *Channel) acceptSubmission(ctx context.Context, desk channel.Desk, in *c
 		if text := in.view.values[inputText][inputText].Value; text != nil {
 			in.Text = *text
 		}
-		if len(bytes.TrimSpace([]byte(in.Text))) == 0 {
+		in.Codes = selectedCodes(in.view.values)
+		if len(bytes.TrimSpace([]byte(in.Text))) == 0 && len(in.Codes) == 0 {
 			return slack.NewErrorsViewSubmissionResponse(map[string]string{inputText: "Write a text."}), nil
 		}
 	case actEdit, actRespond:
@@ -244,11 +249,12 @@ func (c *Channel) readForm(ctx context.Context, desk channel.Desk, in *click) (m
 	if err := fill(form, in.view.values); err != nil {
 		return nil, errPayload
 	}
-	value, err := form.Value()
+	value, err := form.root.Value()
 	if err != nil {
 		return fieldErrors(form, err), nil
 	}
-	if in.Act == actEdit && !form.Touched() {
+	in.Codes = selectedCodes(in.view.values)
+	if in.Act == actEdit && !form.root.Touched() {
 		return map[string]string{fieldID(0): "Nothing was changed. Use Approve to approve it as it is."}, nil
 	}
 	in.Value = value
@@ -261,9 +267,9 @@ func (in *click) answer() (json.RawMessage, error) {
 	case actApprove:
 		return json.Marshal(fermata.Decision{Verb: fermata.VerbApprove})
 	case actDeny:
-		return json.Marshal(fermata.Decision{Verb: fermata.VerbReject, Reason: in.Text})
+		return json.Marshal(fermata.Decision{Verb: fermata.VerbReject, Reason: strings.TrimSpace(in.Text), Codes: in.Codes})
 	case actEdit:
-		return json.Marshal(fermata.Decision{Verb: fermata.VerbApprove, Args: in.Value})
+		return json.Marshal(fermata.Decision{Verb: fermata.VerbApprove, Args: in.Value, Codes: in.Codes})
 	}
 	if in.Value == nil {
 		return nil, errPayload

@@ -1,9 +1,11 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -63,27 +65,20 @@ func textModal(c *click, title, submit, label string) (slack.ModalViewRequest, e
 }
 
 // formModal asks for the fields of a form.
-func formModal(c *click, title, submit string, form *schemaform.Field) (slack.ModalViewRequest, error) {
+func formModal(c *click, title, submit string, form *form) (slack.ModalViewRequest, error) {
 	v, err := modal(c, title, submit)
 	if err != nil {
 		return v, err
 	}
-	fields := leaves(form)
-	if len(fields) == 0 || len(fields) > maxFormFields {
+	if len(form.fields) == 0 || len(form.fields)+len(form.locked) > maxFormFields {
 		return v, errNoForm
 	}
-	for i, f := range fields {
+	for i, f := range form.fields {
 		input, err := input(f)
 		if err != nil {
 			return v, err
 		}
-		label := f.Title
-		if label == "" {
-			label = f.Name
-		}
-		if label == "" {
-			label = "Answer"
-		}
+		label := labelOf(f)
 		var hint *slack.TextBlockObject
 		if f.Description != "" {
 			hint = plainText(sanitize.Text(f.Description), maxLabel)
@@ -93,7 +88,73 @@ func formModal(c *click, title, submit string, form *schemaform.Field) (slack.Mo
 		block.Optional = !f.Required || f.Kind == schemaform.Text
 		v.Blocks.BlockSet = append(v.Blocks.BlockSet, block)
 	}
+	if len(form.codes) > 0 {
+		if err := addCodes(&v, form.codes); err != nil {
+			return v, err
+		}
+	}
+	for _, f := range form.locked {
+		text := labelOf(f) + ": " + string(f.Original())
+		v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewContextBlock("", plainText(sanitize.Text(text), maxSection)))
+	}
 	return v, nil
+}
+
+func labelOf(f *schemaform.Field) string { return cmp.Or(f.Title, f.Name, "Answer") }
+
+// inputCode is the block id of the reason codes of a modal.
+const inputCode = "code"
+
+// addCodes adds a list of reason codes of which one must be selected.
+func addCodes(v *slack.ModalViewRequest, codes []string) error {
+	if len(codes) > maxOptions {
+		return errNoForm
+	}
+	element := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, inputText)
+	for _, code := range codes {
+		if utf8.RuneCountInString(code) > maxButton {
+			return errNoForm
+		}
+		element.Options = append(element.Options, slack.NewOptionBlockObject(code, plainText(sanitize.Text(code), maxButton), nil))
+	}
+	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewInputBlock(inputCode, plainText("Reason code", maxLabel), nil, element))
+	for _, block := range v.Blocks.BlockSet { // the code is enough
+		if text, ok := block.(*slack.InputBlock); ok && text.BlockID == inputText {
+			text.Optional = true
+		}
+	}
+	return nil
+}
+
+// selectedCodes returns the reason code of a submitted modal; nil if it has none.
+func selectedCodes(values map[string]map[string]inputValue) []string {
+	selected := values[inputCode][inputText].Selected
+	if selected == nil {
+		return nil
+	}
+	return []string{selected.Value}
+}
+
+// form is what a modal asks for: the fields with an input, the values that the rules do not let
+// people change, and the reason codes of an edit.
+type form struct {
+	root           *schemaform.Field
+	fields, locked []*schemaform.Field
+	codes          []string
+}
+
+// newForm returns a form whose fields can be changed as editable says; nil limits nothing.
+func newForm(root *schemaform.Field, editable []string) *form {
+	f := &form{root: root}
+	for _, leaf := range leaves(root) {
+		at := leaf.Pointer()
+		if editable == nil || slices.ContainsFunc(editable, func(p string) bool { return p == at || strings.HasPrefix(at, p+"/") || strings.HasPrefix(p, at+"/") }) {
+			f.fields = append(f.fields, leaf)
+		} else {
+			f.locked = append(f.locked, leaf)
+		}
+	}
+	return f
 }
 
 func fieldID(i int) string { return "f" + strconv.Itoa(i) }
@@ -162,8 +223,8 @@ func optionText(value json.RawMessage) string {
 }
 
 // fill sets the input of a form from a submission.
-func fill(form *schemaform.Field, values map[string]map[string]inputValue) error {
-	for i, f := range leaves(form) {
+func fill(form *form, values map[string]map[string]inputValue) error {
+	for i, f := range form.fields {
 		in, ok := values[fieldID(i)][inputText]
 		if !ok {
 			return fmt.Errorf("slack: the submission does not have field %d", i+1)
@@ -192,9 +253,8 @@ func fill(form *schemaform.Field, values map[string]map[string]inputValue) error
 }
 
 // fieldErrors returns what is wrong with a form by block id.
-func fieldErrors(form *schemaform.Field, err error) map[string]string {
+func fieldErrors(form *form, err error) map[string]string {
 	result := make(map[string]string)
-	fields := leaves(form)
 	invalid, ok := errors.AsType[schemaform.Errors](err)
 	if !ok {
 		result[fieldID(0)] = clip(err.Error(), maxButton*2)
@@ -202,7 +262,7 @@ func fieldErrors(form *schemaform.Field, err error) map[string]string {
 	}
 	for _, e := range invalid {
 		id := fieldID(0)
-		for i, f := range fields {
+		for i, f := range form.fields {
 			if f.Pointer() == e.Pointer {
 				id = fieldID(i)
 			}
@@ -213,27 +273,29 @@ func fieldErrors(form *schemaform.Field, err error) map[string]string {
 }
 
 // editForm returns the form for the arguments of an approval.
-func editForm(r api.Request) (*schemaform.Field, error) {
+func editForm(r api.Request) (*form, error) {
 	var approval fermata.ApprovalRequest
 	if r.Kind != fermata.Approval.Name() || json.Unmarshal(r.Data, &approval) != nil || approval.Args == nil || approval.Fixed || len(r.Masked) > 0 {
 		return nil, errNoForm
 	}
-	args := approval.Args
+	args, editable, codes := approval.Args, []string(nil), []string(nil)
 	if a := r.Activity; a != nil {
-		if len(a.EditReasons) > 0 { // the inbox has their list
-			return nil, errNoForm
+		if a.Policy != "" {
+			editable = slices.Concat([]string{}, a.Editable)
 		}
-		if a.Edit != nil {
+		if codes = a.EditReasons; a.Edit != nil {
 			args = a.Edit.Args
 		}
 	}
-	return schemaform.New(approval.ArgsSchema, args), nil
+	f := newForm(schemaform.New(approval.ArgsSchema, args), editable)
+	f.codes = codes
+	return f, nil
 }
 
 // answerForm returns the form for the answer to a question.
-func answerForm(r api.Request) (*schemaform.Field, error) {
+func answerForm(r api.Request) (*form, error) {
 	if len(r.AnswerSchema) == 0 {
 		return nil, errNoForm
 	}
-	return schemaform.New(r.AnswerSchema, nil), nil
+	return newForm(schemaform.New(r.AnswerSchema, nil), nil), nil
 }

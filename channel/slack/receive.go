@@ -75,7 +75,7 @@ func (c *Channel) act(ctx context.Context, d channel.Desk, person *client.Client
 		}
 		_, err = person.ActOnce(ctx, in.Shown.Request, client.ActionClarify, api.RequestAction{Text: in.Text}, id)
 	case actDeny, actEdit, actRespond:
-		if in.Text == "" && in.Value == nil {
+		if in.Text == "" && in.Value == nil && in.Codes == nil {
 			return c.explainNoModal(ctx, person, in, link)
 		}
 		err = c.decide(ctx, person, in, id)
@@ -130,7 +130,7 @@ func (c *Channel) explainNoModal(ctx context.Context, person *client.Client, in 
 		form, err := formFor(in.Act, r)
 		if err != nil {
 			text = "This request cannot be edited or answered in Slack. Use the inbox."
-		} else if len(leaves(form)) > maxFormFields {
+		} else if len(form.fields)+len(form.locked) > maxFormFields {
 			text = "This form is too large for Slack. Use the inbox."
 		}
 	}

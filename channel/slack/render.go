@@ -262,19 +262,23 @@ func (r *rendered) addButtons(c channel.Card) {
 			elements = append(elements, b.WithStyle(style))
 		}
 	}
-	if r.complete {
+	if r.complete && !c.Typed {
 		button(requirement.VerbApprove, actApprove, "Approve", slack.StylePrimary)
 		confirmRisk(elements, c)
 	}
 	button(requirement.VerbReject, actDeny, "Reject…", slack.StyleDanger)
-	if r.complete {
+	if r.complete && !c.Typed {
 		button(requirement.VerbEdit, actEdit, "Edit…", slack.StyleDefault)
+	}
+	if r.complete {
 		button(requirement.VerbRespond, actRespond, "Answer…", slack.StylePrimary)
 	}
 	if c.Link != "" {
 		label := "Open in inbox"
 		if needsStepUp(c) && c.Allows(requirement.VerbApprove) {
 			label = "Sign in to approve"
+		} else if c.Typed && c.Allows(requirement.VerbApprove) {
+			label = "Approve in the inbox"
 		}
 		elements = append(elements, linkButton(c.Link, label))
 	}

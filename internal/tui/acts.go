@@ -49,10 +49,19 @@ func actActions(r api.Request, me string) (available []action) {
 		default:
 		}
 		if allowed {
-			available = append(available, action{verb: a.verb, act: a.act, form: json.RawMessage(a.schema)})
+			available = append(available, action{verb: a.verb, act: a.act, form: formOf(a.verb, a.schema, activity)})
 		}
 	}
 	return available
+}
+
+// formOf returns the schema of the form of an action. Delegates are a list if the server knows all.
+func formOf(v verb, schema string, activity *api.Activity) json.RawMessage {
+	if v != verbDelegate || activity.OtherDelegates || len(activity.Delegates) == 0 {
+		return json.RawMessage(schema)
+	}
+	names, _ := json.Marshal(activity.Delegates) // texts always have a JSON
+	return json.RawMessage(strings.Replace(schema, `"to":{"type":"string",`, `"to":{"enum":`+string(names)+`,`, 1))
 }
 
 // doneText says what an action did.

@@ -28,6 +28,9 @@ type confirmScreen struct {
 	decide api.Decide
 	state  confirmState
 	scroll scroller
+	// typed is the name of the object as the person types it; mistyped reports that it differs.
+	typed    string
+	mistyped bool
 }
 
 type confirmState uint8
@@ -47,6 +50,12 @@ func (m *model) confirm(d *detailScreen, form *formScreen, o action, reply json.
 }
 
 func (c *confirmScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	if c.typing() && c.typeKey(m, k) {
+		if c.state == confirmSending {
+			return c.send(m)
+		}
+		return nil
+	}
 	switch name := k.String(); {
 	case c.scroll.key(name):
 	case name == confirmKey && c.state != confirmSending && (c.d.frozen == "" || c.state == confirmUnknown):
@@ -56,6 +65,42 @@ func (c *confirmScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 		m.pop()
 	}
 	return nil
+}
+
+// mustType returns what the person types to approve; "" if nothing has to be typed.
+func (c *confirmScreen) mustType() string {
+	a := c.d.r.Activity
+	if a == nil || c.action.act != "" || c.action.verb != verbApprove && c.action.verb != verbApproveEdited {
+		return ""
+	}
+	return a.Confirm
+}
+
+// typing reports whether keys are part of the name.
+func (c *confirmScreen) typing() bool {
+	return c.mustType() != "" && c.state == confirmAsking && c.d.frozen == ""
+}
+
+// typeKey handles a key of the name; it returns false for a key that scrolls or leaves.
+func (c *confirmScreen) typeKey(_ *model, k tea.KeyPressMsg) bool {
+	switch name := k.String(); name {
+	case "enter":
+		typed := strings.TrimSpace(c.typed)
+		// the server knows the edited values
+		if c.mistyped = typed == "" || c.action.verb == verbApprove && typed != c.mustType(); !c.mistyped {
+			c.decide.Confirm, c.state = typed, confirmSending
+		}
+	case "backspace":
+		if runes := []rune(c.typed); len(runes) > 0 {
+			c.typed = string(runes[:len(runes)-1])
+		}
+	default:
+		if k.Text == "" {
+			return false
+		}
+		c.typed += k.Text
+	}
+	return true
 }
 
 func (c *confirmScreen) send(m *model) tea.Cmd {
@@ -69,7 +114,11 @@ func (c *confirmScreen) send(m *model) tea.Cmd {
 	return m.calls.act(c.d.r.ID, c.action.act, body, c.decide.ResumeID)
 }
 
-func (c *confirmScreen) paste(*model, string) {}
+func (c *confirmScreen) paste(_ *model, text string) {
+	if c.typing() {
+		c.typed += text
+	}
+}
 
 func (c *confirmScreen) title(*model) []cell {
 	return append(ownText(verbs[c.action.verb].title+"? ", styleStrong), cells(Summary(c.d.r), modeLine, styleNormal)...)
@@ -86,6 +135,9 @@ func (c *confirmScreen) hints(*model) []hint {
 		return []hint{back}
 	}
 	hints := []hint{{confirmKey, "yes, " + verbs[c.action.verb].label}, back}
+	if c.typing() {
+		hints = []hint{{"↵", verbs[c.action.verb].label}, {"esc", "back"}}
+	}
 	if n := c.scroll.more(); n > 0 {
 		hints = append(hints, hint{"j", countOf(n, "more line")})
 	}
@@ -100,6 +152,7 @@ func (c *confirmScreen) body(m *model, width, height int) []string {
 	if len(s.lines) > 0 {
 		s.blank()
 	}
+	c.addTyped(s)
 	c.addApproval(s)
 	c.addChanges(s)
 	s.heading("This will be sent")
@@ -115,6 +168,23 @@ func (c *confirmScreen) body(m *model, width, height int) []string {
 		s.row("decision", c.decide.ResumeID)
 	}
 	return c.scroll.show(s.lines, height)
+}
+
+// addTyped asks for the name of the object.
+func (c *confirmScreen) addTyped(s *renderer) {
+	if c.mustType() == "" {
+		return
+	}
+	if fields := c.d.r.Activity.ConfirmFields; c.action.verb == verbApproveEdited && len(fields) > 0 {
+		s.row("type", "the new value of "+strings.Join(fields, ", "))
+	} else {
+		s.row("type", c.mustType())
+	}
+	s.row("typed", c.typed+"_")
+	if c.mistyped {
+		s.add(ownText("! ", styleStrong), spaces(2), ownText("This is not the name of the object.", styleStrong))
+	}
+	s.blank()
 }
 
 // warnings returns what the person should know before confirming.
@@ -178,7 +248,7 @@ func (c *confirmScreen) addChanges(s *renderer) {
 	}
 	s.heading("Edited")
 	for _, f := range c.form.fields {
-		if !f.Touched() {
+		if f == c.form.code || !f.Touched() {
 			continue
 		}
 		value, err := f.Value()

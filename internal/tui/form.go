@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
@@ -20,6 +22,7 @@ type formScreen struct {
 	action       action
 	fields       []*field
 	root         *schemaform.Field // the value that the fields are part of; nil for a reason
+	code         *field            // the reason code, if the rules ask for one; the last of fields
 	focus        int
 	scroll       scroller
 	scrollOffset int // how far the question below the fields is scrolled
@@ -44,6 +47,13 @@ func (m *model) openAction(d *detailScreen, o action) {
 	if !ok {
 		form = &formScreen{}
 		form.fields, form.root = openForm(d, o)
+		if codes := reasonCodes(d.r, o.verb); len(codes) > 0 {
+			form.code = codeField(codes)
+			form.fields = append(form.fields, form.code)
+			if form.root == nil {
+				form.fields[0].Required = false
+			}
+		}
 		m.drafts[key] = form
 	}
 	form.d, form.action, form.err = d, o, ""
@@ -53,6 +63,39 @@ func (m *model) openAction(d *detailScreen, o action) {
 // needsForm reports whether the verb needs input.
 func (o action) needsForm() bool {
 	return o.verb == verbAnswer || o.verb == verbApproveEdited || o.reason != "" || len(o.form) > 0
+}
+
+// reasonCodes lists the codes of which a decision must name one.
+func reasonCodes(r api.Request, v verb) []string {
+	if _, isApproval := approvalOf(r); !isApproval || r.Activity == nil {
+		return nil
+	}
+	switch v {
+	case verbReject:
+		return r.Activity.RejectReasons
+	case verbApproveEdited:
+		return r.Activity.EditReasons
+	}
+	return nil
+}
+
+func codeField(codes []string) *field {
+	schema, _ := json.Marshal(map[string]any{"type": "string", "enum": codes}) // texts always have a JSON
+	f := newField(schemaform.New(schema, nil))
+	f.label, f.Required = "reason code", true
+	return f
+}
+
+// editable returns the fields that the rules let people change.
+func editable(fields []*field, activity *api.Activity) []*field {
+	if activity == nil || activity.Policy == "" || slices.Contains(activity.Editable, "") {
+		return fields
+	}
+	return slices.DeleteFunc(fields, func(f *field) bool {
+		return !slices.ContainsFunc(activity.Editable, func(p string) bool {
+			return p == f.Pointer() || strings.HasPrefix(p, f.Pointer()+"/") || strings.HasPrefix(f.Pointer(), p+"/")
+		})
+	})
 }
 
 // openForm returns the fields of a form, and the value that they are part of; nil if there is one
@@ -70,6 +113,9 @@ func openForm(d *detailScreen, o action) ([]*field, *schemaform.Field) {
 	case o.verb == verbApproveEdited:
 		approval, _ := approvalOf(d.r)
 		s = schemaform.New(approval.ArgsSchema, argsOf(d.r))
+		if some := editable(newFields(s), d.r.Activity); len(some) > 0 {
+			return some, s
+		}
 	case IsHold(d.r):
 		s = schemaform.New(d.r.AnswerSchema, d.r.Data)
 	case o.reason != "" && s.Check(o.base.With(schemaform.Member{Name: o.reason, Value: json.RawMessage(`"x"`)}).JSON()) == nil:
@@ -91,7 +137,7 @@ const scrollStep = 5
 
 func (f *formScreen) isTouched() bool {
 	for _, field := range f.fields {
-		if field.Touched() {
+		if field != f.code && field.Touched() {
 			return true
 		}
 	}
@@ -170,6 +216,9 @@ func (f *formScreen) review(m *model) {
 	if err == nil {
 		err = f.action.checkVerb(reply) //mutate:form-matches-choice
 	}
+	if err == nil && f.code != nil {
+		reply, err = f.withCode(reply)
+	}
 	if err == nil && f.action.act == "" {
 		err = schemaform.Check(f.d.r.AnswerSchema, reply)
 	}
@@ -178,6 +227,17 @@ func (f *formScreen) review(m *model) {
 		return
 	}
 	m.push(m.confirm(f.d, f, f.action, reply))
+}
+
+// withCode returns an answer with the selected reason code.
+func (f *formScreen) withCode(answer json.RawMessage) (json.RawMessage, error) {
+	code, err := f.code.Value()
+	if err != nil || code == nil {
+		f.code.err, f.focus = "choose one", len(f.fields)-1
+		return nil, errors.New("choose a reason code")
+	}
+	members, _ := schemaform.ParseObject(answer) // an answer with a verb is an object
+	return members.With(schemaform.Member{Name: "codes", Value: json.RawMessage("[" + string(code) + "]")}).JSON(), nil
 }
 
 // read returns the value of the form. If a field is invalid, it moves to the first one.
@@ -190,6 +250,9 @@ func (f *formScreen) read() (value json.RawMessage, ok bool) {
 	invalid, _ := errors.AsType[schemaform.Errors](err)
 	f.err, ok = invalid.At(""), true
 	for i, field := range f.fields {
+		if field == f.code {
+			continue // see withCode
+		}
 		field.err = invalid.At(field.Pointer())
 		if field.err != "" && ok {
 			f.focus, ok = i, false
@@ -214,6 +277,8 @@ func (f *formScreen) buildAnswer(value json.RawMessage, now time.Time) (json.Raw
 		return actBody(value, now)
 	case f.root != nil:
 		return value, nil
+	case strings.TrimSpace(f.fields[0].Text) == "" && f.code != nil:
+		return f.action.base.JSON(), nil
 	case strings.TrimSpace(f.fields[0].Text) == "":
 		f.fields[0].err = "required"
 		return nil, fmt.Errorf("say why")

@@ -79,7 +79,7 @@ func TestAudit_EvidenceOfADecision(t *testing.T) {
 		"<dt>Authentication</dt>", "Digest of the approved action", "Digest of the receipt", "<dt>Idempotency key</dt>", "<dt>Shown on</dt>",
 	)
 	// and what ann saw, as text, with the question and the answer
-	want(t, got, http.StatusOK, "What was shown, without its layout:", "<pre class=\"mono\">refund", "What was asked and answered", "Download the evidence")
+	want(t, got, http.StatusOK, "What was shown, without its layout:", "<pre class=\"mono\" translate=\"no\">refund", "What was asked and answered", "Download the evidence")
 	file := b.Get("/audit/requests/" + id + "/bundle")
 	if report, err := evidence.Check([]byte(file.Body), audit.Trust{}, io.Discard); err != nil || report.Texts != 1 || report.Values == 0 {
 		t.Errorf("%+v: %v", report, err)

@@ -149,8 +149,9 @@ func TestTexts_PagesShowOnlyTranslatedTextsAndData(t *testing.T) {
 		for _, path := range paths {
 			api.take()
 			got := b.Get(path)
+			body := quoted.ReplaceAllString(got.Body, "")
 			for language, letter := range letters {
-				if n := strings.Count(got.Body, letter); language == viewer && n < 100 || language != viewer && n > len("Deutsch") {
+				if n := strings.Count(body, letter); language == viewer && n < 100 || language != viewer && n > len("Deutsch") {
 					t.Errorf("%s in %s: status %d, %d letters of %s", path, viewer, got.Status, n, language)
 				}
 			}
@@ -160,6 +161,9 @@ func TestTexts_PagesShowOnlyTranslatedTextsAndData(t *testing.T) {
 		}
 	}
 }
+
+// quoted is what another person saw, in their language.
+var quoted = regexp.MustCompile(`(?s)<pre class="mono" translate="no">.*?</pre>`)
 
 // latin returns the words of a text.
 func latin(text string) string { return strings.Join(latinWords.FindAllString(text, -1), " ") + " " }

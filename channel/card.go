@@ -109,12 +109,17 @@ type Source struct {
 	Environment string
 	// BaseURL is the public address of the server, or "".
 	BaseURL string
-	Now     time.Time
+	// LinkOnly says that readers of the card may not see the request: it only links to it.
+	LinkOnly bool
+	Now      time.Time
 }
 
 // NewCard words a request for all channels.
 func NewCard(s Source) Card {
 	r := s.Request
+	if s.LinkOnly {
+		return newLinkCard(s)
+	}
 	masked, pointers := r.MaskData(s.Data)
 	q := wordQuestion(r, masked, pointers, s.Agent)
 	c := Card{
@@ -139,6 +144,19 @@ func NewCard(s Source) Card {
 	c.Outcome = string(r.State)
 	if r.Decision != nil {
 		c.Outcome, c.DecidedAt = plain(r.Decision.String()), r.Decision.At
+	}
+	return c
+}
+
+// newLinkCard words a request without its content, people and rules. It offers no decision.
+func newLinkCard(s Source) Card {
+	r := s.Request
+	c := Card{
+		Request: r.ID, Revision: r.Rev, Title: "Restricted request", Sentence: "Only some people may see this request. Sign in and open it in the inbox.",
+		Deadline: r.Deadline, State: r.State, Link: RequestURL(s.BaseURL, r.ID), Created: r.Created, At: s.Now,
+	}
+	if r.State != desk.StateOpen {
+		c.Outcome = "closed"
 	}
 	return c
 }

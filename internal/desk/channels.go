@@ -117,3 +117,22 @@ func (s Step) noticeKind() NoticeKind {
 	}
 	return NoticeNotify
 }
+
+// ChannelTargets returns the targets of the route that name a channel. The server does not know who
+// reads them.
+func (r Route) ChannelTargets() (targets []string) {
+	for _, step := range r.Steps {
+		all := step.targets()
+		if step.targetsRegion() {
+			for _, region := range r.Regions {
+				all = append(all, region.Channel)
+			}
+		}
+		for _, target := range all {
+			if kind, _, named := strings.Cut(target, ":"); named && kind != "oncall" && !slices.Contains(inboxKinds, kind) && !slices.Contains(targets, target) {
+				targets = append(targets, target)
+			}
+		}
+	}
+	return targets
+}

@@ -49,6 +49,37 @@ func (r Request) MaskAnswer(answer json.RawMessage) json.RawMessage {
 	return r.maskCondition(masked, "/conditions/onlyIf")
 }
 
+// SensitiveTexts returns the texts of the sensitive values in what the request shows, and in its
+// edited arguments, as far as they are long enough to be recognized elsewhere.
+func (r Request) SensitiveTexts(data json.RawMessage) (texts []string) {
+	add := func(data json.RawMessage, root string) {
+		var doc any
+		if len(data) == 0 || jsondiff.Decode(data, &doc) != nil {
+			return
+		}
+		for _, pointer := range r.Requirement.Sensitive {
+			texts = appendTexts(texts, valueAt(doc, root+pointer))
+		}
+	}
+	add(data, r.sensitiveRoot())
+	if r.Edit != nil {
+		add(r.Edit.Args, "")
+	}
+	return texts
+}
+
+// MaskTexts masks texts in all strings of a JSON value, and numbers that are equal to one.
+func MaskTexts(value json.RawMessage, texts []string) json.RawMessage {
+	var doc any
+	if len(texts) == 0 || len(value) == 0 {
+		return value
+	}
+	if err := jsondiff.Decode(value, &doc); err != nil {
+		return jsondiff.Encode(Masked)
+	}
+	return jsondiff.Encode(replaceTexts(doc, texts, textReplacer(texts)))
+}
+
 // MaskArgs returns arguments of the action without sensitive values.
 func (r Request) MaskArgs(args json.RawMessage) json.RawMessage {
 	masked, _ := maskUnder(args, "", r.Requirement.Sensitive)
@@ -139,9 +170,14 @@ func maskUnder(data json.RawMessage, root string, pointers []string) (json.RawMe
 		return data, nil
 	}
 	if len(texts) > 0 {
-		doc = replaceTexts(doc, textReplacer(texts))
+		doc = replaceTexts(doc, texts, textReplacer(texts))
 	}
 	return jsondiff.Encode(doc), found
+}
+
+// Overlap reports whether one of two JSON pointers leads to the other's value or to a part of it.
+func Overlap(a, b string) bool {
+	return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
 }
 
 // missing is the value at a pointer that leads nowhere.
@@ -238,18 +274,22 @@ func textReplacer(texts []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// replaceTexts masks texts in all strings of a value.
-func replaceTexts(value any, replacer *strings.Replacer) any {
+// replaceTexts masks texts in all strings of a value, and numbers that are equal to one.
+func replaceTexts(value any, texts []string, replacer *strings.Replacer) any {
 	switch v := value.(type) {
 	case string:
 		return replacer.Replace(v)
+	case json.Number:
+		if slices.Contains(texts, v.String()) {
+			return Masked
+		}
 	case []any:
 		for i := range v {
-			v[i] = replaceTexts(v[i], replacer)
+			v[i] = replaceTexts(v[i], texts, replacer)
 		}
 	case map[string]any:
 		for name := range v {
-			v[name] = replaceTexts(v[name], replacer)
+			v[name] = replaceTexts(v[name], texts, replacer)
 		}
 	}
 	return value

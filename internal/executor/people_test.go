@@ -39,6 +39,7 @@ type sentMessage struct {
 	to      string
 	kind    desk.NoticeKind
 	outcome string
+	card    channel.Card
 }
 
 var _ channel.Personal = (*directMessages)(nil)
@@ -58,7 +59,7 @@ func (d *directMessages) Send(_ context.Context, m channel.Message) (string, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.sent = append(d.sent, sentMessage{time.Now().UTC(), m.Account, m.To, m.Kind, m.Card.Outcome})
+	d.sent = append(d.sent, sentMessage{time.Now().UTC(), m.Account, m.To, m.Kind, m.Card.Outcome, m.Card})
 	return m.Delivery, nil
 }
 

@@ -19,6 +19,14 @@ const maxCondition = 10_000
 type Condition struct {
 	source  string
 	program cel.Program
+	// paths are the arguments that it reads, as JSON pointers; all says that it may read any.
+	paths []string
+	all   bool
+}
+
+// Reads reports whether the condition may read an argument, or a part of it, by its JSON pointer.
+func (c *Condition) Reads(overlaps func(pointer string) bool) bool {
+	return c.all || slices.ContainsFunc(c.paths, overlaps)
 }
 
 // ErrConditionFalse means that a [Condition] does not hold.
@@ -52,7 +60,30 @@ func CompileCondition(source string) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Condition{source: source, program: ready}, nil
+	c := &Condition{source: source, program: ready}
+	c.paths, c.all = argsRead(compiled.NativeRep().Expr())
+	return c, nil
+}
+
+// argsRead returns the longest constant paths of args that an expression reads, or all of args.
+func argsRead(e ast.Expr) (paths []string, all bool) {
+	part := make(map[int64]bool) // of a longer path
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		path, ok := argPath(e)
+		all = all || e.Kind() == ast.IdentKind && e.AsIdent() == varData || ok && path == "" && !part[e.ID()]
+		if !ok || path == "" {
+			return
+		}
+		if !part[e.ID()] {
+			paths = append(paths, path)
+		}
+		if e.Kind() == ast.SelectKind {
+			part[e.AsSelect().Operand().ID()] = true
+		} else {
+			part[e.AsCall().Args()[0].ID()] = true
+		}
+	}))
+	return paths, all
 }
 
 func usesHistory(compiled *cel.Ast) bool {

@@ -26,6 +26,8 @@ type LintContext struct {
 	CheckRoute func(name string) (problem string)
 	// WidensTo returns who a route adds later, as far as the rules permit.
 	WidensTo func(route string) []string
+	// Channels returns the targets of a route whose readers are not known, such as slack:#ops.
+	Channels func(route string) []string
 }
 
 // Tool describes a tool for Lint.
@@ -54,7 +56,28 @@ func (s *Set) Lint(context LintContext) []Problem {
 	if s.defaultAsk != nil && s.defaultVerdict == Ask {
 		l.checkPeople("", 1, s.defaultAsk)
 	}
+	return append(l.problems, s.LintChannels(context.Channels)...)
+}
+
+// LintChannels warns of restricted requests in channels: their readers get only a link.
+func (s *Set) LintChannels(channels func(route string) []string) []Problem {
+	l := &linter{set: s}
+	for _, one := range s.rules {
+		l.checkChannels(one.ID, one.Line, one.Ask, channels)
+	}
+	l.checkChannels("", 1, s.defaultAsk, channels)
 	return l.problems
+}
+
+func (l *linter) checkChannels(id string, line int, need *Requirement, channels func(route string) []string) {
+	if channels == nil || need == nil || len(need.VisibleTo) == 0 {
+		return
+	}
+	for _, route := range append(slices.Clone(need.Routes), "default")[:max(1, len(need.Routes))] {
+		if targets := channels(route); len(targets) > 0 {
+			l.warn(id, line, "route %q sends to %s: with visible_to, its readers get only a link", route, strings.Join(targets, ", "))
+		}
+	}
 }
 
 type linter struct {

@@ -23,6 +23,7 @@ func TestLint(t *testing.T) {
 			return map[string]string{"night": "region apac never opens", "gone": "unknown"}[name]
 		},
 		WidensTo: func(name string) []string { return map[string][]string{"up": {"group:devs"}}[name] },
+		Channels: func(name string) []string { return map[string][]string{"default": {"slack:#ops"}}[name] },
 	}
 	ask := func(more string) string {
 		return noAsk + "- {id: a, when: 'req.tool == \"db\"', then: ask, ask: {deadline: 1h, " + more + "}}\n"
@@ -52,8 +53,9 @@ func TestLint(t *testing.T) {
 		"mask of no argument":   {ask("groups: [{from: ['group:oncall']}], sensitive: [/limit]"), `db has no argument "/limit"`},
 		"typed of no argument":  {ask("groups: [{from: ['group:oncall']}], confirm: [/table]"), `db has no argument "/table"`},
 		"typed or undone":       {ask("groups: [{from: ['group:oncall']}], confirm: [/sql], undo: 1m"), `confirm has no effect: undo replaces it`},
-		"hidden from approvers": {ask("groups: [{from: ['group:oncall']}], visible_to: ['group:one']"), `no one in group:oncall can see the request: visible_to is group:one`},
-		"visible to one gone":   {ask("groups: [{from: ['group:oncall']}], visible_to: ['group:gone']"), `unknown name group:gone`},
+		"hidden from approvers": {ask("groups: [{from: ['group:oncall']}], visible_to: ['group:one'], route: day"), `no one in group:oncall can see the request: visible_to is group:one`},
+		"restricted, public":    {ask("groups: [{from: ['group:oncall']}], visible_to: ['group:oncall']"), `route "default" sends to slack:#ops: with visible_to, its readers get only a link`},
+		"visible to one gone":   {ask("groups: [{from: ['group:oncall']}], visible_to: ['group:gone'], route: day"), `unknown name group:gone`},
 		"no such argument":      {noAsk + "- {id: a, when: 'req.tool == \"db\" && args.sq == \"\"', then: deny}\n", `p.yaml:3: rule "a": db has no argument "/sq"; did you mean "sql"?`},
 		"none below":            {noAsk + "- {id: a, when: 'req.tool == \"db\" && args.opts[\"limt\"] > 3', then: deny}\n", `db has no argument "/opts/limt"; did you mean "limit"?`},
 		"none, optionally":      {noAsk + "- {id: a, when: 'req.tool == \"db\" && args[?\"sqk\"].orValue(\"\") == \"\"', then: deny}\n", `db has no argument "/sqk"`},

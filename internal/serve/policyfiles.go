@@ -205,7 +205,19 @@ func (f *policyFiles) reloadRoutes(ctx context.Context, log *slog.Logger) error 
 	}
 	f.routes.Store(&routes)
 	log.Info("new routes in force", "routes", len(routes))
+	f.warnOfChannels(log)
 	return nil
+}
+
+// warnOfChannels logs which restricted requests go to channels, where they are only links.
+func (f *policyFiles) warnOfChannels(log *slog.Logger) {
+	routes := f.routes.Load()
+	if f.rules == nil || routes == nil {
+		return
+	}
+	for _, p := range f.rules.Current().LintChannels(func(route string) []string { return (*routes)[route].ChannelTargets() }) {
+		log.Warn("a restricted request goes to a channel", "rule", p.Rule, "line", p.Line, "problem", p.Text)
+	}
 }
 
 // watch reloads changed files until ctx ends.
@@ -223,6 +235,7 @@ func (f *policyFiles) watch(ctx context.Context, log *slog.Logger) {
 		}
 		reply[what] = text
 	}
+	f.warnOfChannels(log)
 	for {
 		select {
 		case <-ctx.Done():
@@ -247,6 +260,7 @@ func (f *policyFiles) reload(ctx context.Context, log *slog.Logger) (broken, mis
 	change, err := f.rules.Reload(ctx)
 	if change.Changed() {
 		log.Info("new policy in force", "digest", change.After.Digest(), "version", change.After.Version(), "rules", len(change.After.Rules()))
+		f.warnOfChannels(log)
 	}
 	now := groupCheck{set: change.After, groups: *f.groups.current.Load()}
 	if f.lastCheck.set == now.set && maps.EqualFunc(f.lastCheck.groups, now.groups, slices.Equal) {

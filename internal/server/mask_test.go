@@ -105,18 +105,82 @@ func TestMask_EditWithMaskIsRejected(t *testing.T) {
 	}
 }
 
-// A grant shows its constraints without sensitive values, and only to the audience of its request.
+// A grant shows its constraints without sensitive values, also where another argument repeats one,
+// and only to the audience of its request. It may allow only a part of the value.
 func TestMask_Grants(t *testing.T) {
-	s := openPaySite(t, memory.NewStore(nil))
-	s.chat("agent@acme", startPay)
-	q := s.openRequests("acme")[0]
-	s.call("fay@acme", "POST", "/api/v1/requests/"+q.ID+"/decision", `{"resumeId":"r1","shown":"`+q.Request.Digest()+`","answer":{"verb":"approve"}}`)
-	if got := s.call("fay@acme", "POST", "/api/v1/requests/"+q.ID+"/grant", `{"seconds":60,"uses":1}`); got.status != 200 || strings.Contains(got.body, card) {
-		t.Errorf("%+v", got)
+	for name, terms := range map[string]string{
+		"the same arguments": `{"seconds":60,"uses":1}`,
+		"relaxed":            `{"seconds":60,"uses":1,"relax":{"/card":{"op":"prefix","value":"4111-"}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openPaySite(t, memory.NewStore(nil))
+			s.call("agent@acme", "POST", "/api/v1/requests", `{"stateKey":"pay-2","kind":"approval","data":{"action":"pay","args":{"card":"`+card+`","amount":5,"note":"pay to `+card+`"},"argsSchema":{"type":"object"}}}`)
+			q := s.openRequests("acme")[0]
+			s.call("fay@acme", "POST", "/api/v1/requests/"+q.ID+"/decision", `{"resumeId":"r1","shown":"`+q.Request.Digest()+`","answer":{"verb":"approve"}}`)
+			if got := s.call("fay@acme", "POST", "/api/v1/requests/"+q.ID+"/grant", terms); got.status != 200 || strings.Contains(got.body, card) || !strings.Contains(got.body, "pay to •••") {
+				t.Errorf("%+v", got)
+			}
+			for who, sees := range map[string]bool{"fay@acme": true, "zoe@acme": false, "admin@acme": true} {
+				if got := s.call(who, "GET", "/api/v1/grants", ""); strings.Contains(got.body, q.ID) != sees || strings.Contains(got.body, card) || strings.Contains(got.body, "4111-") {
+					t.Errorf("%s: %+v", who, got)
+				}
+			}
+		})
 	}
-	for who, sees := range map[string]bool{"fay@acme": true, "zoe@acme": false, "admin@acme": true} {
-		if got := s.call(who, "GET", "/api/v1/grants", ""); strings.Contains(got.body, q.ID) != sees || strings.Contains(got.body, card) {
-			t.Errorf("%s: %+v", who, got)
-		}
+}
+
+// A condition, or a relaxed argument, that tests a masked value tells something about it. So it
+// counts as a reveal. One that does not use the value, and one of a person who may not decide, does
+// not.
+func TestMask_ProbesAreReveals(t *testing.T) {
+	for name, c := range map[string]struct {
+		who, onlyIf, relax string
+		revealed           bool
+	}{
+		"false":            {who: "fay", onlyIf: `args.card < \"4\"`, revealed: true},
+		"fails":            {who: "fay", onlyIf: `args.card < \"4\" ? false : [1][5] == 1`, revealed: true},
+		"holds":            {who: "fay", onlyIf: `args.card.startsWith(\"4\")`, revealed: true},
+		"by index":         {who: "fay", onlyIf: `args[\"ca\" + \"rd\"] == \"\"`, revealed: true},
+		"all arguments":    {who: "fay", onlyIf: `size(args) == 7`, revealed: true},
+		"data":             {who: "fay", onlyIf: `has(data.x)`, revealed: true},
+		"another argument": {who: "fay", onlyIf: `args.amount > 7`},
+		"no expression":    {who: "fay", onlyIf: `args.card <`},
+		"stranger":         {who: "hugo", onlyIf: `args.card < \"4\"`},
+		"relaxed":          {who: "fay", relax: "/card", revealed: true},
+		"other relaxed":    {who: "fay", relax: "/amount"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openPaySite(t, memory.NewStore(nil))
+			s.chat("agent@acme", startPay)
+			q := s.openRequests("acme")[0]
+			one := "/api/v1/requests/" + q.ID
+			if c.onlyIf != "" {
+				s.call(c.who+"@acme", "POST", one+"/decision", `{"resumeId":"r1","shown":"`+q.Request.Digest()+`","answer":{"verb":"approve","conditions":{"onlyIf":"`+c.onlyIf+`"}}}`)
+			} else {
+				s.call(c.who+"@acme", "POST", one+"/decision", `{"resumeId":"r1","shown":"`+q.Request.Digest()+`","answer":{"verb":"approve"}}`)
+				s.call(c.who+"@acme", "POST", one+"/grant", `{"seconds":60,"uses":1,"relax":{"`+c.relax+`":{"op":"prefix","value":"9"}}}`)
+			}
+			var by []string
+			for line := range strings.Lines(s.call("admin@acme", "GET", "/api/v1/audit", "").body) {
+				var record struct {
+					Kind  string
+					Actor struct{ Principal string }
+					Body  struct{ Fields []string }
+				}
+				if err := json.Unmarshal([]byte(line), &record); err != nil {
+					t.Fatal(err)
+				}
+				if record.Kind == "request.revealed" {
+					by = append(by, record.Actor.Principal+" "+strings.Join(record.Body.Fields, " "))
+				}
+			}
+			want := []string{c.who + " /card"}
+			if !c.revealed {
+				want = nil
+			}
+			if !slices.Equal(by, want) {
+				t.Errorf("revealed by %q, want %q", by, want)
+			}
+		})
 	}
 }

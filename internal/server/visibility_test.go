@@ -317,6 +317,31 @@ func TestVisibility_RequesterOutsideTheAudience(t *testing.T) {
 	}
 }
 
+// The output of a finished run repeats the arguments. People who could not see the request get no
+// output, and others get it masked.
+func TestVisibility_OutputOfAFinishedRun(t *testing.T) {
+	s := openPaySite(t, memory.NewStore(nil))
+	s.chat("agent@acme", startPay)
+	q := s.openRequests("acme")[0]
+	decided := s.call("fay@acme", "POST", "/api/v1/requests/"+q.ID+"/decision", `{"resumeId":"r1","shown":"`+q.Request.Digest()+`","answer":{"verb":"approve"}}`)
+	if decided.status != 200 || strings.Contains(decided.body, card) {
+		t.Errorf("the decision: %+v", decided)
+	}
+	for who, want := range map[string]string{
+		"agent@acme": card, "fay@acme": "•••", "hugo@acme": "•••", "admin@acme": "•••", "zoe@acme": "", "lea@acme": "", "auditor@acme": "", "bot@acme": "",
+	} {
+		for _, path := range []string{"/api/v1/runs/pay-1", "/api/v1/runs/pay-1/events"} {
+			got := s.call(who, "GET", path, "")
+			if got.status != 200 || !strings.Contains(got.body, `"status":"completed"`) {
+				t.Errorf("%s, GET %s: %+v", who, path, got)
+			}
+			if want != card && strings.Contains(got.body, card) || !strings.Contains(got.body, want) || want == "" && strings.Contains(got.body, `"output"`) {
+				t.Errorf("%s, GET %s: the output is not %q: %s", who, path, want, got.body)
+			}
+		}
+	}
+}
+
 // The result of a run of an agent elsewhere is the answer to its request, so it is hidden and
 // masked like the request.
 func TestVisibility_ResultOfAnAgentElsewhere(t *testing.T) {

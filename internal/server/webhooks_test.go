@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/webhook"
@@ -103,12 +104,40 @@ func (s *site) subscribe(body api.SaveWebhook) api.WebhookSecret {
 	return made
 }
 
+// The event of a restricted request has neither arguments nor people.
+func TestWebhooks_RestrictedRequestIsOnlyALink(t *testing.T) {
+	h := openHook(t)
+	s := openPaySite(t, memory.NewStore(nil), allowLoopback(t))
+	s.e.StartWorkers()
+	made := s.subscribe(api.SaveWebhook{URL: h.URL + "/hook"})
+	h.set(http.StatusNoContent, made.Secret)
+	s.chat("agent@acme", startPay)
+	id := s.openRequests("acme")[0].ID
+	s.call("fay@acme", "POST", "/api/v1/requests/"+id+"/decision", `{"resumeId":"1","answer":{"verb":"approve"}}`)
+	s.until("the request is decided", func() bool { return slices.Contains(h.types(), "request.decided") })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, e := range h.events {
+		r := e.Data.Request
+		if r == nil {
+			continue
+		}
+		if r.ID != id || r.Link == "" || r.Action != "" || r.Facts != nil || r.Rules != nil || strings.Contains(h.bodies[i], "fay") || strings.Contains(h.bodies[i], "amount") {
+			t.Errorf("%s", h.bodies[i])
+		}
+	}
+}
+
 // A subscription gets the events of requests, runs and effects in order, signed, as CloudEvents,
 // without sensitive values.
 func TestWebhooks_EventsAreSignedInOrderAndMasked(t *testing.T) {
 	eachStore(t, func(t *testing.T, st store.Store) {
 		h := openHook(t)
-		s := openPaySite(t, st, allowLoopback(t))
+		set, err := policy.Load("policy.yaml", []byte(strings.Replace(payRules, `    visible_to: ["group:hr", "user:una"]`, "", 1)), policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := openPaySite(t, st, allowLoopback(t), func(c *executor.Config) { c.Desk.Policy = set })
 		s.e.StartWorkers()
 		made := s.subscribe(api.SaveWebhook{URL: h.URL + "/hook"})
 		h.set(http.StatusNoContent, made.Secret)

@@ -175,6 +175,7 @@ func (c *policyLint) environment() (env policy.LintContext, err error) {
 		}
 		return who
 	}
+	env.Channels = func(name string) []string { return routes[name].ChannelTargets() }
 	return env, nil
 }
 

@@ -196,6 +196,6 @@ func newDecision(run store.Run, request Request) store.Decision {
 // refusalWork begins the unit of work of a refusal, with its audit line.
 func refusalWork(run store.Run, request Request, refused *RefusedError) (*txn.Tx, error) {
 	c := txn.New(run, docs.RunMeta{}, time.Time{})
-	actor := auditrec.AuditActor(desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via})
+	actor := auditrec.AuditActor(request.from())
 	return c, c.AddAudit(actor, c.RequestPlace(refused.Interrupt), audit.RequestRefused{Verb: refusedVerb(request, refused), Why: refused.auditReason(), ResumeID: request.ResumeID})
 }

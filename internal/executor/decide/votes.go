@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,7 +39,10 @@ func (e *VoteCountedError) Is(target error) bool { return target == ErrVoteCount
 // ErrVoteCounted.
 func (dc *Decider) Record(ctx context.Context, l *runSnapshot, request Request) (store.DecisionReceipt, error) {
 	ctx, end := dc.tracing.TraceDecision(ctx, l.Run, request.Via)
-	receipt, err := dc.decideWhileStale(ctx, l, request)
+	receipt, err := store.DecisionReceipt{}, dc.recordProbes(ctx, request)
+	if err == nil {
+		receipt, err = dc.decideWhileStale(ctx, l, request)
+	}
 	end(traceResult(receipt, err), err != nil && !errors.Is(err, ErrVoteCounted))
 	if err == nil && receipt.Result != store.ResultAccepted {
 		err = dc.storeRefusal(ctx, l.Run, receipt)
@@ -46,6 +50,28 @@ func (dc *Decider) Record(ctx context.Context, l *runSnapshot, request Request) 
 		err = cmp.Or(dc.logStoreRefusal(ctx, l.Run, request, err), err)
 	}
 	return receipt, err
+}
+
+// recordProbes records which conditions of the answers tell the actor something about masked
+// values.
+func (dc *Decider) recordProbes(ctx context.Context, request Request) error {
+	for _, id := range slices.Sorted(maps.Keys(request.Targets)) {
+		var answer struct {
+			Conditions struct{ OnlyIf string } `json:"conditions"`
+		}
+		if json.Unmarshal(request.Targets[id].Value, &answer) != nil || answer.Conditions.OnlyIf == "" {
+			continue // invalid answers are refused later, without evaluating anything
+		}
+		if err := dc.requests.RecordProbe(ctx, request.Account, id, request.from(), answer.Conditions.OnlyIf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// from returns the actor of the request.
+func (r Request) from() desk.From {
+	return desk.From{Actor: desk.PersonActor(cmp.Or(r.Actor, "somebody"), r.Auth), Via: r.Via}
 }
 
 // traceResult is the result of a decision as traces show it.
@@ -282,7 +308,8 @@ func (w *submission) approvals() int {
 
 // toAct converts a submission to a command of package desk.
 func (w submission) toAct(request Request) desk.Command {
-	from := desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shownDigest, Rendering: w.rendering}, Confirm: w.confirm}
+	from := request.from()
+	from.Seen, from.Confirm = desk.Seen{Digest: w.shownDigest, Rendering: w.rendering}, w.confirm
 	switch {
 	case w.returned != nil:
 		return desk.Escalate{From: from, Reason: w.returned.Reason}

@@ -110,10 +110,28 @@ func (o *Sender) callChannel(ctx context.Context, through channel.Channel, m cha
 
 // card makes the card of a request. An unreadable request has a card that says so.
 func (o *Sender) card(d *claimed, request *docs.Request) (channel.Card, error) {
-	return o.cardOf(o.background.Ctx, d.document.Account, d.body.Notice.Request, request, d.storeNow())
+	linkOnly := false
+	if request != nil && len(request.Requirement.VisibleTo) > 0 {
+		sees, err := o.readerSees(request.Request, d.body.Person)
+		if err != nil {
+			return channel.Card{}, err
+		}
+		linkOnly = !sees
+	}
+	return o.cardOf(o.background.Ctx, d.document.Account, d.body.Notice.Request, request, linkOnly, d.storeNow())
 }
 
-// Card returns the card of a request, or store.ErrNotFound.
+// readerSees reports whether the person at an address may see a restricted request. The readers of
+// other addresses, such as channels, are not known.
+func (o *Sender) readerSees(request desk.Request, person string) (bool, error) {
+	if person == "" {
+		return false, nil
+	}
+	return o.requests.MaySee(request, desk.Viewer{ID: person, Kind: desk.ActorHuman})
+}
+
+// Card returns the card of a request for webhooks, or store.ErrNotFound. That of a restricted
+// request only links to it.
 func (o *Sender) Card(ctx context.Context, account, id string) (channel.Card, error) {
 	now, err := o.store.Now(ctx)
 	if err != nil {
@@ -126,10 +144,10 @@ func (o *Sender) Card(ctx context.Context, account, id string) (channel.Card, er
 	if unreadable != nil {
 		request = nil
 	}
-	return o.cardOf(ctx, account, id, request, now)
+	return o.cardOf(ctx, account, id, request, request != nil && len(request.Requirement.VisibleTo) > 0, now)
 }
 
-func (o *Sender) cardOf(ctx context.Context, account, id string, request *docs.Request, now time.Time) (channel.Card, error) {
+func (o *Sender) cardOf(ctx context.Context, account, id string, request *docs.Request, linkOnly bool, now time.Time) (channel.Card, error) {
 	unreadable := channel.Card{Request: id, Title: "Request cannot be read", Sentence: "A request cannot be read by this server.", Link: channel.RequestURL(o.config.BaseURL, id), At: now}
 	if request == nil {
 		return unreadable, nil
@@ -145,7 +163,7 @@ func (o *Sender) cardOf(ctx context.Context, account, id string, request *docs.R
 		}
 	}
 	return channel.NewCard(channel.Source{
-		Request: request.Request, Data: data, Agent: asked.Graph, Environment: o.config.Environment, BaseURL: o.config.BaseURL, Now: now,
+		Request: request.Request, Data: data, Agent: asked.Graph, Environment: o.config.Environment, BaseURL: o.config.BaseURL, LinkOnly: linkOnly, Now: now,
 	}), nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -82,6 +83,13 @@ func (s *Service) tryCreateGrant(ctx context.Context, account, request string, r
 		if known, err := s.existingGrant(ctx, account, request, r); !docs.IsNotFound(err) {
 			return known, err
 		}
+	}
+	relaxed := slices.Collect(maps.Keys(r.Relax))
+	err = s.recordReveal(ctx, question, from, func(pointer string) bool { // whether it fits tells something about the value
+		return slices.ContainsFunc(relaxed, func(other string) bool { return desk.Overlap(pointer, other) })
+	})
+	if err != nil {
+		return govern.Grant{}, err
 	}
 	c, err := s.WorkFor(ctx, question.InboxItem)
 	if err != nil {

@@ -2,11 +2,13 @@ package requests
 
 import (
 	"context"
+	"slices"
 
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/auditrec"
 	"github.com/fermata-go/fermata/internal/executor/docs"
+	"github.com/fermata-go/fermata/internal/policy"
 )
 
 // ActReveal names the reveal of masked values. It is not a command of package desk.
@@ -27,20 +29,49 @@ func (s *Service) Reveal(ctx context.Context, account, id string, from desk.From
 	if err != nil {
 		return docs.RequestView{}, err
 	}
-	fields := known.SensitivePointers(view.Data)
-	if len(fields) == 0 { // nothing is masked
-		return view, nil
+	return view, s.recordReveal(ctx, view, from, func(string) bool { return true })
+}
+
+// RecordProbe records that the condition of an approval tells the actor something about masked
+// values. It is called before the condition is evaluated. It records nothing if the condition reads
+// none of them, or if the actor could not reveal them: then it is not evaluated.
+func (s *Service) RecordProbe(ctx context.Context, account, id string, from desk.From, onlyIf string) error {
+	asked, known, err := s.interruptAndRequest(ctx, account, id)
+	if docs.IsNotFound(err) {
+		return nil
 	}
-	c, err := s.WorkFor(ctx, asked)
+	if err != nil || len(known.Requirement.Sensitive) == 0 || known.State != desk.StateOpen || s.mayReveal(known.Request, from) != nil {
+		return err
+	}
+	condition, invalid := policy.CompileCondition(onlyIf)
+	if invalid != nil {
+		return nil
+	}
+	view, err := s.docs.ToRequestView(asked)
 	if err != nil {
-		return docs.RequestView{}, err
+		return err
 	}
-	place := c.RequestPlace(asked.ID)
-	place.Revision = known.Rev
+	return s.recordReveal(ctx, view, from, func(pointer string) bool {
+		return condition.Reads(func(read string) bool { return desk.Overlap(pointer, read) })
+	})
+}
+
+// recordReveal records that an actor learns masked values: those of the wanted pointers.
+func (s *Service) recordReveal(ctx context.Context, q docs.RequestView, from desk.From, wanted func(pointer string) bool) error {
+	fields := slices.DeleteFunc(q.Request.SensitivePointers(q.Data), func(p string) bool { return !wanted(p) })
+	if len(fields) == 0 {
+		return nil
+	}
+	c, err := s.WorkFor(ctx, q.InboxItem)
+	if err != nil {
+		return err
+	}
+	place := c.RequestPlace(q.ID)
+	place.Revision = q.Request.Rev
 	if err := c.AddAudit(auditrec.AuditActor(from), place, audit.RequestRevealed{Fields: fields}); err != nil {
-		return docs.RequestView{}, err
+		return err
 	}
-	return view, s.store.CommitWrites(ctx, account, c.Writes)
+	return s.store.CommitWrites(ctx, q.Account, c.Writes)
 }
 
 // mayReveal returns nil if a person could decide the request.

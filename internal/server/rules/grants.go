@@ -73,8 +73,12 @@ func (h *Handlers) createGrant(ctx context.Context, in *createGrantInput) (*gran
 func (h *Handlers) shownGrant(ctx context.Context, g executor.Grant) (api.Grant, bool, error) {
 	me, one := endpoint.Principal(ctx), grantOf(g)
 	doc, visible, err := h.Visibility.MaySeeID(ctx, me, g.Request)
-	if visibility.Masks(me, doc) {
-		one.Args = visibility.MaskConstraints(one.Args, doc.Requirement.Sensitive)
+	if err != nil || !visible || !visibility.Masks(me, doc) {
+		return one, visible, err
+	}
+	q, err := h.Executor.GetRequest(ctx, me.Account, g.Request)
+	if err == nil {
+		one.Args = visibility.MaskConstraints(one.Args, q)
 	}
 	return one, visible, err
 }

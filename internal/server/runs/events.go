@@ -69,7 +69,12 @@ func (h *Handlers) events(ctx context.Context, in *eventsInput) (*huma.StreamRes
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	t := &runStream{Handlers: h, me: endpoint.Principal(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active(), maySeeTokens: visibility.MaySeeResult(endpoint.Principal(ctx), view.EndUser)}
+	shown, err := h.Visibility.Requests(endpoint.Principal(ctx), view)
+	if err != nil {
+		return nil, problems.Of(err)
+	}
+	tokens := len(shown) == len(view.Interrupts) && visibility.MaySeeResult(endpoint.Principal(ctx), view.EndUser)
+	t := &runStream{Handlers: h, me: endpoint.Principal(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active(), maySeeTokens: tokens}
 	t.atRest = t.ended || view.Status == store.StatusWaiting
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
 		h.Streams.Open(hctx, t.follow)

@@ -169,6 +169,7 @@ func (t *runStream) maySeeEvent(ctx context.Context, event store.Event) (bool, e
 		return true, nil
 	}
 	_, visible, err := t.Visibility.MaySeeID(ctx, t.me, event.Interrupt)
+	t.maySeeTokens = t.maySeeTokens && visible // they may repeat what the request shows
 	return visible, err
 }
 

@@ -1,9 +1,9 @@
 package visibility
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
@@ -54,17 +54,18 @@ func maskConditions(c *fermata.Conditions) {
 	}
 }
 
-// MaskConstraints masks the values of a grant's constraints on sensitive arguments.
-func MaskConstraints(args json.RawMessage, sensitive []string) json.RawMessage {
+// MaskConstraints masks the values of a grant's constraints on sensitive arguments, and the texts
+// of sensitive values in the others.
+func MaskConstraints(args json.RawMessage, q executor.RequestView) json.RawMessage {
 	var constraints map[string]map[string]any
-	if len(sensitive) == 0 || json.Unmarshal(args, &constraints) != nil {
+	decoder := json.NewDecoder(bytes.NewReader(args))
+	decoder.UseNumber()
+	if decoder.Decode(&constraints) != nil {
 		return args
 	}
 	for pointer, constraint := range constraints {
-		hides := func(p string) bool {
-			return pointer == p || strings.HasPrefix(pointer, p+"/") || strings.HasPrefix(p, pointer+"/")
-		}
-		if !slices.ContainsFunc(sensitive, hides) {
+		hides := func(p string) bool { return desk.Overlap(pointer, p) }
+		if !slices.ContainsFunc(q.Request.Requirement.Sensitive, hides) {
 			continue
 		}
 		for name := range constraint {
@@ -77,5 +78,5 @@ func MaskConstraints(args json.RawMessage, sensitive []string) json.RawMessage {
 	if err != nil { // was decoded from JSON
 		return args
 	}
-	return out
+	return desk.MaskTexts(out, q.Request.SensitiveTexts(q.Data))
 }

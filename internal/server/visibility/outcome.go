@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/server/authn"
+	"github.com/fermata-go/fermata/internal/store"
 )
 
 // ExternalGraph is the graph of requests from external agents: the provider external.
@@ -38,9 +39,9 @@ func MaySeeResult(me authn.Principal, endUser string) bool {
 
 // Outcome returns an outcome as a caller may see it: without interrupts that are hidden from
 // them, and with the id and deadline of the others. It returns nil if the run waits only for hidden
-// requests; to the caller it is still active. The result of a run of an agent elsewhere is the
-// answer to its request, so it depends on who may see the request. That of a run with an end user
-// depends on [MaySeeResult].
+// requests; to the caller it is still active. The result of a run may repeat what its requests
+// show: a caller who may not see one of them gets none, and sensitive values are masked in it. That
+// of a run with an end user depends on [MaySeeResult].
 func (c Checker) Outcome(ctx context.Context, me authn.Principal, outcome fermata.Outcome) (fermata.Outcome, error) {
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok {
@@ -61,23 +62,12 @@ func (c Checker) Run(me authn.Principal, view executor.RunView) ([]executor.Requ
 	}
 	outcome := outcomeOf(view)
 	waiting, ok := outcome.(fermata.NeedsInput)
-	if !ok {
-		if !MaySeeResult(me, view.EndUser) {
-			return shown, withoutResult(outcome), nil
-		}
-		if view.Provider+":"+view.Graph != ExternalGraph {
-			return shown, outcome, nil
-		}
-		if len(shown) < len(view.Interrupts) {
-			return shown, withoutAnswer(outcome), nil
-		}
-		for _, q := range shown {
-			if q.Unreadable && q.Request == nil { // or it is unknown who may see what
-				outcome = withoutAnswer(outcome)
-			}
-			outcome = maskedResult(me, q.Request, outcome)
-		}
-		return shown, outcome, nil
+	switch {
+	case ok:
+	case !MaySeeResult(me, view.EndUser), len(shown) < len(view.Interrupts):
+		return shown, withoutResult(outcome), nil
+	default:
+		return shown, maskedOutcome(me, view.Provider+":"+view.Graph, shown, outcome), nil
 	}
 	known := make(map[string]executor.RequestView)
 	for _, q := range shown {
@@ -101,82 +91,110 @@ func (c Checker) result(ctx context.Context, me authn.Principal, outcome fermata
 			return withoutResult(outcome), nil
 		}
 	}
-	if !hasAnswer(outcome) {
+	if !hasContent(outcome) {
 		return outcome, nil
 	}
 	graph, ids, err := c.Executor.RunRequests(ctx, me.Account, RunID(outcome))
-	if err != nil || graph != ExternalGraph {
+	if err != nil {
 		return outcome, err
 	}
+	var shown []executor.RequestView
 	for _, id := range ids {
-		doc, visible, err := c.MaySeeID(ctx, me, id)
+		q, err := c.Executor.GetRequest(ctx, me.Account, id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		visible := err == nil
+		if err == nil {
+			visible, err = c.MaySee(me, q.Request)
+		}
 		switch {
 		case errors.Is(err, executor.ErrUnreadable), err == nil && !visible:
-			return withoutAnswer(outcome), nil
+			return withoutResult(outcome), nil
 		case err != nil:
 			return nil, err
 		}
-		outcome = maskedResult(me, doc, outcome)
+		shown = append(shown, q)
 	}
-	return outcome, nil
+	return maskedOutcome(me, graph, shown, outcome), nil
 }
 
-// withoutResult returns an outcome without what a run has returned.
-func withoutResult(outcome fermata.Outcome) fermata.Outcome {
-	done, ok := outcome.(fermata.Completed)
-	if !ok {
-		return outcome
-	}
-	done.Content, done.Output = "", nil
-	return done
-}
-
-// hasAnswer reports whether the result of a run of an agent elsewhere has a part of the decision.
-func hasAnswer(outcome fermata.Outcome) bool {
+// hasContent reports whether the result of a run may repeat what its requests show.
+func hasContent(outcome fermata.Outcome) bool {
 	switch o := outcome.(type) {
 	case fermata.Completed:
-		return len(o.Output) > 0
+		return o.Content != "" || len(o.Output) > 0
 	case fermata.Failed:
-		return o.Code == "returned" || o.Code == "rejected" // with the reason
+		return o.Message != ""
 	case fermata.NeedsInput:
 	}
 	return false
 }
 
-// withoutAnswer returns the result of a run of an agent elsewhere without the decision.
-func withoutAnswer(outcome fermata.Outcome) fermata.Outcome {
-	if !hasAnswer(outcome) {
-		return outcome
-	}
+// withoutResult returns an outcome without what a run has returned, or why a person rejected it.
+func withoutResult(outcome fermata.Outcome) fermata.Outcome {
 	switch o := outcome.(type) {
 	case fermata.Completed:
-		o.Output = nil
+		o.Content, o.Output = "", nil
 		return o
 	case fermata.Failed:
-		o.Message = ""
+		if o.Code == "returned" || o.Code == "rejected" {
+			o.Message = ""
+		}
 		return o
 	case fermata.NeedsInput:
 	}
 	return outcome
 }
 
-// maskedResult masks the answer in the result of a run of an agent elsewhere.
-func maskedResult(me authn.Principal, doc *desk.Request, outcome fermata.Outcome) fermata.Outcome {
-	done, ok := outcome.(fermata.Completed)
-	if !ok || len(done.Output) == 0 || !Masks(me, doc) {
-		return outcome
+// maskedOutcome masks the sensitive values of requests in the result of their run. The result of a
+// run of an agent elsewhere has the answer, which is masked like that of the request.
+func maskedOutcome(me authn.Principal, graph string, requests []executor.RequestView, outcome fermata.Outcome) fermata.Outcome {
+	for _, q := range requests {
+		if q.Unreadable && q.Request == nil { // or it is unknown who may see what
+			return withoutResult(outcome)
+		}
+		if !Masks(me, q.Request) {
+			continue
+		}
+		texts := q.Request.SensitiveTexts(q.Data)
+		switch o := outcome.(type) {
+		case fermata.Completed:
+			if graph == ExternalGraph {
+				o.Output = maskedAnswer(q.Request, o.Output)
+			}
+			o.Content, o.Output = maskedText(o.Content, texts), desk.MaskTexts(o.Output, texts)
+			outcome = o
+		case fermata.Failed:
+			o.Message = maskedText(o.Message, texts)
+			outcome = o
+		case fermata.NeedsInput:
+		}
 	}
+	return outcome
+}
+
+// maskedAnswer masks the answer in the output of an agent elsewhere.
+func maskedAnswer(doc *desk.Request, data json.RawMessage) json.RawMessage {
 	var output map[string]json.RawMessage
-	if err := json.Unmarshal(done.Output, &output); err != nil {
-		return withoutAnswer(outcome)
+	if len(data) == 0 || json.Unmarshal(data, &output) != nil {
+		return nil
 	}
 	output["answer"] = doc.MaskAnswer(output["answer"])
-	data, err := json.Marshal(output)
+	masked, err := json.Marshal(output)
 	if err != nil {
-		return withoutAnswer(outcome)
+		return nil
 	}
-	done.Output = data
-	return done
+	return masked
+}
+
+// maskedText masks texts in a text.
+func maskedText(text string, texts []string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil || json.Unmarshal(desk.MaskTexts(quoted, texts), &text) != nil {
+		return ""
+	}
+	return text
 }
 
 // withoutHidden removes hidden interrupts, and masks the others. It returns nil if none is left.

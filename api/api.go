@@ -131,6 +131,8 @@ type CreateRequest struct {
 	Callback     *Callback       `json:"callback,omitempty" doc:"Where the answer is sent, as a signed webhook. Without one the agent polls."`
 	Timeout      int64           `json:"timeout,omitempty" minimum:"0" doc:"Time until the request expires, in seconds; 0 means the server's default."`
 	Receipt      bool            `json:"receipt,omitempty" doc:"The agent will send a receipt. An approval without one is reported."`
+	// DefaultAnswer is used only if a rule says so.
+	DefaultAnswer json.RawMessage `json:"defaultAnswer,omitempty" doc:"The answer at the deadline, for rules with on_timeout: default. An approval has none."`
 	// AllowDuplicate is not part of the request.
 	AllowDuplicate bool `json:"allowDuplicate,omitempty" doc:"Create the request even if an identical one is open. Without it, and without a stateKey and an Idempotency-Key, the open request with the same kind and data of the same agent is returned."`
 }

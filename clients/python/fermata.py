@@ -548,28 +548,30 @@ class Client:
     def create_request(self, kind: str, data: Any, *, answer_schema: Optional[Mapping[str, Any]] = None,
                        state_key: Optional[str] = None, timeout: Optional[int] = None, receipt: Optional[bool] = None,
                        allow_duplicate: Optional[bool] = None, callback: Optional[Mapping[str, str]] = None,
-                       wait: Optional[int] = None) -> Outcome:
+                       default_answer: Any = None, wait: Optional[int] = None) -> Outcome:
         """Create a request of an external agent and return at once, usually with the status ``needs_input``.
 
         Without a state key it returns the open request of the agent with the same kind and data, if there is one. With
         ``allow_duplicate`` the request gets a state key. ``timeout`` is the time until the request expires, in seconds.
+        ``default_answer`` is the answer at the deadline, if the rules of the server use it.
         """
         if state_key is None and allow_duplicate:
             state_key = "ask_" + new_id()
         body = _given(stateKey=state_key, answerSchema=answer_schema, timeout=timeout, receipt=receipt,
-                      allowDuplicate=allow_duplicate, callback=callback)
+                      allowDuplicate=allow_duplicate, callback=callback, defaultAnswer=default_answer)
         body.update(kind=kind, data=data)
         return self._post("/requests", body, wait)
 
     def ask(self, kind: str, data: Any, *, answer_schema: Optional[Mapping[str, Any]] = None, state_key: Optional[str] = None,
-            timeout: Optional[int] = None, allow_duplicate: Optional[bool] = None, wait_timeout: Optional[float] = None) -> Answer:
+            timeout: Optional[int] = None, allow_duplicate: Optional[bool] = None, default_answer: Any = None,
+            wait_timeout: Optional[float] = None) -> Answer:
         """Create a request and wait for its answer.
 
         With a state key, the same call after a crash continues to wait, or returns the answer. It raises a
         :class:`NotApproved` if there is no answer, and :class:`WaitTimeout` after ``wait_timeout`` seconds.
         """
         outcome = self.create_request(kind, data, answer_schema=answer_schema, state_key=state_key, timeout=timeout,
-                                      allow_duplicate=allow_duplicate)
+                                      allow_duplicate=allow_duplicate, default_answer=default_answer)
         return self._answer(outcome.get("stateKey") or state_key or "", outcome, wait_timeout)
 
     def _answer(self, key: str, outcome: Outcome, wait_timeout: Optional[float], stop: Optional[threading.Event] = None) -> Answer:

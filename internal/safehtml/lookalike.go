@@ -99,3 +99,32 @@ func isASCII(text string) bool {
 }
 
 func isASCIILetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+// sameLetters maps letters and digits to the Latin letter that they look like.
+var sameLetters = func() map[rune]rune {
+	const (
+		from = "аеорсухіјѕһԁԛԝӏАВЕКМНОРСТУХІЈЅ" + "οαιυνρτκχϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" + "I1|0"
+		to   = "aeopcyxijshdqwlABEKMHOPCTYXIJS" + "oaiuvptkxcjABEZHIKMNOPTYX" + "lllo"
+	)
+	same, latin := make(map[rune]rune), []rune(to)
+	for i, r := range []rune(from) {
+		same[r] = latin[i]
+	}
+	return same
+}()
+
+// LooksLike reports whether two names can hardly be told apart, although they differ.
+func LooksLike(a, b string) bool { return a != b && skeleton(a) == skeleton(b) }
+
+// skeleton returns a name with the letters that its characters look like.
+func skeleton(name string) string {
+	look := func(r rune) rune {
+		for range 2 { // Cyrillic І looks like I, and that like l
+			if same, ok := sameLetters[r]; ok {
+				r = same
+			}
+		}
+		return r
+	}
+	return strings.ToLower(strings.Map(look, name))
+}

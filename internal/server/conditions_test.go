@@ -45,6 +45,34 @@ func TestConditions_ReachTheExternalAgent(t *testing.T) {
 	}
 }
 
+// Invalid conditions are told apart from an invalid answer, and leave the resume id free.
+func TestConditions_InvalidOnesAre422(t *testing.T) {
+	s := open(t, nil)
+	s.call("agent@acme", "POST", "/api/v1/requests", `{"stateKey":"a","kind":"approval","data":{"action":"refund","args":{"cents":500}}}`)
+	path := "/api/v1/requests/" + s.openRequests("acme")[0].ID + "/decision"
+	for answer, detail := range map[string]string{
+		`{"verb":"approve","conditions":{"onlyIf":"` + strings.Repeat("x", 1001) + `"}}`: "onlyIf has 1001 bytes",
+		`{"verb":"approve","conditions":{"onlyIf":"` + strings.Repeat("(", 900) + `"}}`:  "onlyIf: ",
+		`{"verb":"approve","conditions":{"onlyIf":7}}`:                                   "onlyIf is not a text",
+		`{"verb":"approve","conditions":{"until":"soon"}}`:                               "until is not a time",
+		`{"verb":"approve","conditions":{"until":"99999-01-01T00:00:00Z"}}`:              "until is not a time",
+		`{"verb":"approve","conditions":{"since":"2999-01-01T00:00:00Z"}}`:               "do not match the schema",
+		`{"verb":"approve","conditions":[]}`:                                             "do not match the schema",
+		`{"verb":"reject","reason":"no","conditions":{"until":"2999-01-01T00:00:00Z"}}`:  "only an approval",
+	} {
+		got := s.call("approver@acme", "POST", path, `{"resumeId":"1","answer":`+answer+`}`)
+		if text, _ := got.field("detail").(string); got.status != 422 || got.field("code") != "invalid_conditions" || !strings.Contains(text, detail) {
+			t.Errorf("%.60s: %+v", answer, got)
+		}
+	}
+	if got := s.call("approver@acme", "POST", path, `{"resumeId":"1","answer":{"verb":"maybe","conditions":{"until":"soon"}}}`); got.status != 400 || got.field("code") != "bad_answer" {
+		t.Errorf("an invalid answer: %+v", got)
+	}
+	if got := s.call("approver@acme", "POST", path, `{"resumeId":"1","answer":{"verb":"approve"}}`); got.status != 200 {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
 // A condition may contain a sensitive value, so it is masked like one.
 func TestConditions_AreMaskedWithTheArguments(t *testing.T) {
 	set, err := policy.Load("policy.yaml", []byte(`

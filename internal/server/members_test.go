@@ -114,6 +114,30 @@ func TestMembers_InvitePasswordRemove(t *testing.T) {
 	}
 }
 
+// A name that looks like that of a member would be a second person who looks like the first.
+func TestMembers_LookAlikesAreNotInvited(t *testing.T) {
+	p := openMemberSite(t)
+	admin := p.key("acme", authn.RoleAdmin)
+	p.browser().accept(p.invite(admin, "alice"), goodPassword)
+	for name, want := range map[string]int{
+		"al\u200bice": 400, // an invisible space
+		"ali\u202ece": 400, // the direction of the text
+		"\u0430lice":  400, // a Cyrillic letter in a Latin word
+		"aIice":       400,
+		"alice":       200, // replaces the password
+		"bob":         200,
+		"Анна":        200,
+	} {
+		body, err := json.Marshal(api.Invite{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.call(admin, "POST", "/api/v1/invitations", string(body)); got.status != want {
+			t.Errorf("%+q: %+v", name, got)
+		}
+	}
+}
+
 // fullStore is a store that cannot write while full is set.
 type fullStore struct {
 	store.Store

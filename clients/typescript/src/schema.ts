@@ -2232,6 +2232,8 @@ export interface components {
             callback?: components["schemas"]["Callback"];
             /** @description The data to show to people. */
             data: unknown;
+            /** @description The answer at the deadline, for rules with on_timeout: default. An approval has none. */
+            defaultAnswer?: unknown;
             kind: string;
             /** @description The agent will send a receipt. An approval without one is reported. */
             receipt?: boolean;

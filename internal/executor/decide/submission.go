@@ -191,6 +191,11 @@ func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.Answ
 		return forged(i, request, "the record of decisions cannot be edited")
 	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
+		if rest, detail := withoutConditions(i, sent); rest != nil {
+			if _, invalid := check(ids.ProviderID(i.ID), rest); invalid == nil {
+				bad.Err = &desk.RefusedError{Command: desk.CommandApprove, Actor: request.Actor, Err: desk.ErrInvalidConditions, Detail: detail}
+			}
+		}
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: bad.Err}
 	}
 	if err != nil {
@@ -213,6 +218,36 @@ func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.Answ
 		err = dc.checkAgainstLedger(ctx, w)
 	}
 	return err
+}
+
+// maxOnlyIf is the maximum size of a condition in bytes, as package fermata checks it.
+const maxOnlyIf = 1000
+
+// withoutConditions returns the decision on an action without its conditions, and what can be wrong
+// with them; nil if there are none. The detail has no values.
+func withoutConditions(i store.Interrupt, answer json.RawMessage) (rest json.RawMessage, detail string) {
+	var members, conditions map[string]json.RawMessage
+	if i.Kind != fermata.Approval.Name() || json.Unmarshal(answer, &members) != nil || members["conditions"] == nil {
+		return nil, ""
+	}
+	detail = "they do not match the schema"
+	if json.Unmarshal(members["conditions"], &conditions) == nil {
+		var onlyIf string
+		var until time.Time
+		switch {
+		case string(members["verb"]) != `"`+string(fermata.VerbApprove)+`"`:
+			detail = "only an approval has conditions"
+		case conditions["onlyIf"] != nil && json.Unmarshal(conditions["onlyIf"], &onlyIf) != nil:
+			detail = "onlyIf is not a text"
+		case conditions["until"] != nil && json.Unmarshal(conditions["until"], &until) != nil:
+			detail = "until is not a time, such as 2026-11-18T18:00:00Z"
+		case len(onlyIf) > maxOnlyIf:
+			detail = fmt.Sprintf("onlyIf has %d bytes; %d are allowed", len(onlyIf), maxOnlyIf)
+		}
+	}
+	delete(members, "conditions")
+	rest, _ = json.Marshal(members) // was decoded from JSON
+	return rest, detail
 }
 
 var errClockOnly = errors.New("only the clock can expire a request")

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/safehtml"
 	"github.com/fermata-go/fermata/internal/server/problems"
 	"github.com/fermata-go/fermata/internal/store"
 )
@@ -65,8 +66,8 @@ func (p *Sessions) HasMembers() bool { return p.idp == nil }
 // for the same name replaces their password.
 func (p *Sessions) Invite(ctx context.Context, account, name string, roles []Role, by Principal) (path string, until time.Time, err error) {
 	switch {
-	case account == "" || !isDisplayable(name, maxPrincipal) || strings.TrimSpace(name) != name:
-		return "", until, fmt.Errorf("%w: an invitation needs an account and a name without surrounding spaces", store.ErrInvalid)
+	case account == "" || !isPrincipalName(name) || strings.TrimSpace(name) != name:
+		return "", until, fmt.Errorf("%w: an invitation needs an account and a name without surrounding spaces, invisible characters and characters that imitate others", store.ErrInvalid)
 	case len(roles) == 0 || slices.ContainsFunc(roles, func(r Role) bool { return !slices.Contains(Roles, r) }):
 		return "", until, fmt.Errorf("%w: an invitation needs roles of %v", store.ErrInvalid, Roles)
 	}
@@ -76,6 +77,9 @@ func (p *Sessions) Invite(ctx context.Context, account, name string, roles []Rol
 	}
 	if next >= maxGenerations || current != nil && current.Account != account {
 		return "", until, ErrNameTaken
+	}
+	if err := p.checkLookAlike(ctx, account, name); err != nil {
+		return "", until, err
 	}
 	until = p.now().Add(InvitationTTL).Truncate(time.Second)
 	id, role := ident.Random(invitationIDKind), strings.Join(RoleNames(roles), ",")
@@ -88,6 +92,20 @@ func (p *Sessions) Invite(ctx context.Context, account, name string, roles []Rol
 	}
 	token, err := p.sealCookie(invitationLabel, invitation{ID: id, Account: account, Name: name, Roles: roles, Generation: next, Until: until})
 	return "/signin/invitation?token=" + url.QueryEscape(token), until, err
+}
+
+// checkLookAlike refuses the name of a new member that looks like that of another one.
+func (p *Sessions) checkLookAlike(ctx context.Context, account, name string) error {
+	members, err := p.Members(ctx, account)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if !strings.EqualFold(m.Name, name) && safehtml.LooksLike(m.Name, name) {
+			return fmt.Errorf("%w: the name looks like that of the member %s; choose another one", store.ErrInvalid, m.Name)
+		}
+	}
+	return nil
 }
 
 func memberID(name string, generation int) string {

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
 	"github.com/fermata-go/fermata/internal/requirement"
+	"github.com/fermata-go/fermata/internal/safehtml"
+	"github.com/fermata-go/fermata/internal/sanitize"
 	"github.com/fermata-go/fermata/internal/server/problems"
 )
 
@@ -73,7 +74,7 @@ func (p *idp) principal(c claims, by Method) (Principal, error) {
 		who.Account = c.text(p.AccountClaim)
 	}
 	switch {
-	case !isDisplayable(who.ID, maxPrincipal):
+	case !isPrincipalName(who.ID):
 		return Principal{}, problems.New("forbidden", "the identity provider did not send your identity (claim %s)", p.PrincipalClaim)
 	case p.PrincipalClaim == "email" && c["email_verified"] != true && c["email_verified"] != "true":
 		return Principal{}, problems.New("forbidden", "the identity provider has not verified your e-mail address")
@@ -129,7 +130,14 @@ func displayName(c claims) string {
 	return ""
 }
 
-// isDisplayable reports whether a text can be shown in a record.
+// isDisplayable reports whether a text can be shown in a record: it has no invisible characters and
+// none that change the direction of text.
 func isDisplayable(text string, most int) bool {
-	return text != "" && len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+	return text != "" && len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, sanitize.IsHidden)
+}
+
+// isPrincipalName reports whether a text can identify a person. It has no characters that imitate
+// others: two people whose names look the same would be one person in records.
+func isPrincipalName(text string) bool {
+	return isDisplayable(text, maxPrincipal) && safehtml.Flags(text) == 0
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/language"
+	"github.com/fermata-go/fermata/internal/safehtml"
 	"github.com/fermata-go/fermata/internal/web/texts"
 )
 
@@ -142,6 +143,7 @@ func (p Page) Write(v *Visit) error {
 	if p.Status == 0 {
 		p.Status = http.StatusOK
 	}
+	p.Title = safehtml.Plain(p.Title) // it may be a name that an agent chose
 	data := layout{Page: p, Visit: v, Nav: s.navigation(v, p.Nav), Notes: v.takeNotes()}
 	return s.render(v.W, p.Status, p.TrustedTypes, s.templates[v.Language][p.Name], "shell", data)
 }

@@ -201,7 +201,7 @@ type requestCommands struct {
 	Decisions  clientcmd.DecisionsCommand   `cmd:"" group:"people" help:"Report who decided what, as a table or CSV."`
 	Stats      clientcmd.StatsCommand       `cmd:"" group:"people" help:"Report decision times, counts, approvers and rules."`
 
-	Webhooks operatorcmd.WebhooksCommands `cmd:"" group:"operators" help:"Subscribe URLs to events of requests, runs and effects."`
+	Webhooks operatorcmd.WebhooksCommands `cmd:"" group:"people" help:"Subscribe URLs to events of requests, runs and effects."`
 
 	Policy rulescmd.PolicyCommands `cmd:"" group:"rules" help:"Test, explain and compare approval policies."`
 	Routes rulescmd.RoutesCommands `cmd:"" group:"rules" help:"Check and simulate notification routes."`

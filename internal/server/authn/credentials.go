@@ -34,7 +34,7 @@ func typeOf(id string) CredentialType {
 
 // ValidCredentials lists the credentials of an account that are valid now, newest first. person
 // restricts the list to one person if it is not empty.
-func (p *Sessions) ValidCredentials(ctx context.Context, account string, of CredentialType, person string) ([]store.Credential, error) {
+func (p *core) ValidCredentials(ctx context.Context, account string, of CredentialType, person string) ([]store.Credential, error) {
 	all, err := p.Credentials.Credentials(ctx, account)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (p *Sessions) ValidCredentials(ctx context.Context, account string, of Cred
 
 // EndCredential revokes a credential that ValidCredentials lists. Otherwise it returns
 // store.ErrNotFound.
-func (p *Sessions) EndCredential(ctx context.Context, account string, of CredentialType, person, id string, by Principal) error {
+func (p *core) EndCredential(ctx context.Context, account string, of CredentialType, person, id string, by Principal) error {
 	valid, err := p.ValidCredentials(ctx, account, of, person)
 	if err != nil {
 		return err

@@ -59,12 +59,15 @@ type Member struct {
 	Created  time.Time
 }
 
+// members keeps the members of the accounts and their invitations.
+type members struct{ *passkeys }
+
 // HasMembers reports whether people sign in as members: there is no identity provider.
-func (p *Sessions) HasMembers() bool { return p.idp == nil }
+func (p *core) HasMembers() bool { return p.idp == nil }
 
 // Invite returns the path of a link with which a person becomes a member, once. Another invitation
 // for the same name replaces their password.
-func (p *Sessions) Invite(ctx context.Context, account, name string, roles []Role, by Principal) (path string, until time.Time, err error) {
+func (p *members) Invite(ctx context.Context, account, name string, roles []Role, by Principal) (path string, until time.Time, err error) {
 	switch {
 	case account == "" || !isPrincipalName(name) || strings.TrimSpace(name) != name:
 		return "", until, fmt.Errorf("%w: an invitation needs an account and a name without surrounding spaces, invisible characters and characters that imitate others", store.ErrInvalid)
@@ -113,7 +116,7 @@ func memberID(name string, generation int) string {
 }
 
 // findMember returns the valid credential of a name, or nil, and the next free generation.
-func (p *Sessions) findMember(ctx context.Context, name string) (current *store.Credential, next int, err error) {
+func (p *core) findMember(ctx context.Context, name string) (current *store.Credential, next int, err error) {
 	for ; next < maxGenerations; next++ {
 		c, err := p.Credentials.Credential(ctx, memberID(name, next))
 		if errors.Is(err, store.ErrNotFound) {
@@ -130,7 +133,7 @@ func (p *Sessions) findMember(ctx context.Context, name string) (current *store.
 }
 
 // Members lists the members of an account by name.
-func (p *Sessions) Members(ctx context.Context, account string) (members []Member, err error) {
+func (p *members) Members(ctx context.Context, account string) (members []Member, err error) {
 	all, err := p.Credentials.Credentials(ctx, account)
 	if err != nil {
 		return nil, err
@@ -146,7 +149,7 @@ func (p *Sessions) Members(ctx context.Context, account string) (members []Membe
 
 // RemoveMember removes a member and ends their sessions. It returns store.ErrNotFound if the
 // account has no such member.
-func (p *Sessions) RemoveMember(ctx context.Context, account, id string, by Principal) error {
+func (p *members) RemoveMember(ctx context.Context, account, id string, by Principal) error {
 	all, err := p.Credentials.Credentials(ctx, account)
 	if err != nil {
 		return err
@@ -180,7 +183,7 @@ func (p *Sessions) RemoveMember(ctx context.Context, account, id string, by Prin
 }
 
 // clearPasskeys deletes the passkeys of a removed member, which are no longer accepted.
-func (p *Sessions) clearPasskeys(ctx context.Context, member store.Credential, by Principal) error {
+func (p *members) clearPasskeys(ctx context.Context, member store.Credential, by Principal) error {
 	if p.Passkeys == nil {
 		return nil
 	}
@@ -216,7 +219,7 @@ func (i invitation) principal() Principal {
 }
 
 // readInvitation returns the invitation of a request.
-func (p *Sessions) readInvitation(ctx context.Context, token string) (i invitation, err error) {
+func (p *members) readInvitation(ctx context.Context, token string) (i invitation, err error) {
 	invalid := problems.New("forbidden", "this invitation is invalid, was used or has expired; ask for a new one")
 	if !p.openCookie(invitationLabel, token, &i) || !p.now().Before(i.Until) {
 		return i, invalid
@@ -296,7 +299,7 @@ func errInvitationUsed() error {
 
 // addMember stores a member. Of several uses of an invitation one succeeds, because the store
 // accepts an id once.
-func (p *Sessions) addMember(ctx context.Context, i invitation, who Principal, hash []byte) error {
+func (p *members) addMember(ctx context.Context, i invitation, who Principal, hash []byte) error {
 	before, _, err := p.findMember(ctx, i.Name)
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ func (p *Sessions) invitationOptions(w http.ResponseWriter, r *http.Request) {
 
 // invitedPasskeys returns the passkeys of an invited person: none. An invitation with passkeys was
 // used.
-func (p *Sessions) invitedPasskeys(r *http.Request, i invitation) (*memberPasskeys, error) {
+func (p *passkeys) invitedPasskeys(r *http.Request, i invitation) (*memberPasskeys, error) {
 	m, err := p.readPasskeys(r.Context(), i.credential(nil), p.rpID(r.Host))
 	if err == nil && m.revision != 0 {
 		err = errInvitationUsed()
@@ -100,7 +100,7 @@ func (p *Sessions) acceptWithPasskey(r *http.Request, i invitation) (who Princip
 
 // isUnfinished reports whether there is a member without a password. If there were never passkeys
 // either, an earlier attempt to store them has failed.
-func (p *Sessions) isUnfinished(ctx context.Context, id string) bool {
+func (p *passkeys) isUnfinished(ctx context.Context, id string) bool {
 	c, err := p.Credentials.Credential(ctx, id)
 	return err == nil && c.Revoked.IsZero() && !isPasswordHash(c.Hash)
 }

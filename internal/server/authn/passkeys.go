@@ -114,14 +114,17 @@ type PasskeyOptions struct {
 	State string `json:"state"`
 }
 
+// passkeys keeps the passkeys of members.
+type passkeys struct{ *core }
+
 // HasPasskeys reports whether members may have passkeys at the address of a request. Browsers
 // create passkeys for host names only, not for IP addresses.
-func (p *Sessions) HasPasskeys(host string) bool {
+func (p *passkeys) HasPasskeys(host string) bool {
 	return p.HasMembers() && p.Passkeys != nil && p.rpID(host) != ""
 }
 
 // rpID returns the host that passkeys are bound to; "" if it cannot have any.
-func (p *Sessions) rpID(host string) string {
+func (p *passkeys) rpID(host string) string {
 	if p.PublicURL != "" {
 		u, err := url.Parse(p.PublicURL)
 		if err != nil {
@@ -140,7 +143,7 @@ func (p *Sessions) rpID(host string) string {
 
 // relyingParty returns the settings for the address of a request. Without a public URL the host of
 // the request counts: a browser uses a passkey only for the host that it was created for.
-func (p *Sessions) relyingParty(host string) (*webauthn.WebAuthn, error) {
+func (p *passkeys) relyingParty(host string) (*webauthn.WebAuthn, error) {
 	if !p.HasPasskeys(host) {
 		return nil, problems.New("bad_request", "passkeys need a server with a host name, without an identity provider")
 	}
@@ -162,7 +165,7 @@ func (p *Sessions) relyingParty(host string) (*webauthn.WebAuthn, error) {
 }
 
 // readPasskeys returns the passkeys of a member.
-func (p *Sessions) readPasskeys(ctx context.Context, member store.Credential, rpID string) (*memberPasskeys, error) {
+func (p *passkeys) readPasskeys(ctx context.Context, member store.Credential, rpID string) (*memberPasskeys, error) {
 	data, revision, err := p.Passkeys.Passkeys(ctx, member.Account, member.ID)
 	m := &memberPasskeys{member: member, rpID: rpID, revision: revision}
 	if err == nil && len(data) > 0 {
@@ -172,7 +175,7 @@ func (p *Sessions) readPasskeys(ctx context.Context, member store.Credential, rp
 }
 
 // writePasskeys stores the passkeys of a member, if they have not changed since.
-func (p *Sessions) writePasskeys(ctx context.Context, m *memberPasskeys, by Principal, did ...audit.Body) error {
+func (p *passkeys) writePasskeys(ctx context.Context, m *memberPasskeys, by Principal, did ...audit.Body) error {
 	data, err := json.Marshal(m.all)
 	if err != nil {
 		return err
@@ -189,7 +192,7 @@ func (p *Sessions) writePasskeys(ctx context.Context, m *memberPasskeys, by Prin
 }
 
 // beginPasskey starts the creation of a passkey.
-func (p *Sessions) beginPasskey(host string, m *memberPasskeys) (o PasskeyOptions, err error) {
+func (p *passkeys) beginPasskey(host string, m *memberPasskeys) (o PasskeyOptions, err error) {
 	rp, err := p.relyingParty(host)
 	if err != nil {
 		return o, err
@@ -204,7 +207,7 @@ func (p *Sessions) beginPasskey(host string, m *memberPasskeys) (o PasskeyOption
 }
 
 // finishPasskey adds the passkey that an authenticator created to those of a member.
-func (p *Sessions) finishPasskey(host string, m *memberPasskeys, name, state, response string) (added Passkey, err error) {
+func (p *passkeys) finishPasskey(host string, m *memberPasskeys, name, state, response string) (added Passkey, err error) {
 	rp, err := p.relyingParty(host)
 	if err != nil {
 		return added, err
@@ -247,7 +250,7 @@ func passkeyName(name string) (string, error) {
 }
 
 // openCeremony returns the state of a browser.
-func (p *Sessions) openCeremony(state, member, rpID string) (c ceremony, err error) {
+func (p *passkeys) openCeremony(state, member, rpID string) (c ceremony, err error) {
 	if !p.openCookie(ceremonyLabel, state, &c) || !p.now().Before(c.Until) || c.Member != member || c.Session.RelyingPartyID != rpID {
 		return c, problems.New("bad_request", "the passkey took too long, or was meant for something else; try again")
 	}
@@ -265,7 +268,7 @@ func rejectedPasskey(err error) error {
 }
 
 // passkeyMember returns the member whose session a principal uses.
-func (p *Sessions) passkeyMember(ctx context.Context, who Principal, host string) (*memberPasskeys, error) {
+func (p *passkeys) passkeyMember(ctx context.Context, who Principal, host string) (*memberPasskeys, error) {
 	if who.Auth.Method != MethodPassword && who.Auth.Method != MethodPasskey || p.Passkeys == nil {
 		return nil, problems.New("not_found", "only people who sign in as members have passkeys")
 	}
@@ -281,7 +284,7 @@ func (p *Sessions) passkeyMember(ctx context.Context, who Principal, host string
 
 // MyPasskeys returns the passkeys of a signed-in member, and whether the session may change them.
 // It is a not_found problem for people who sign in otherwise.
-func (p *Sessions) MyPasskeys(ctx context.Context, who Principal, host string) (list []Passkey, mayChange bool, err error) {
+func (p *passkeys) MyPasskeys(ctx context.Context, who Principal, host string) (list []Passkey, mayChange bool, err error) {
 	m, err := p.passkeyMember(ctx, who, host)
 	if err != nil {
 		return nil, false, err
@@ -294,7 +297,7 @@ func (p *Sessions) MyPasskeys(ctx context.Context, who Principal, host string) (
 
 // mayChangePasskeys requires a fresh sign-in, with a passkey if there is one: a stolen session or
 // password must not become a passkey.
-func (p *Sessions) mayChangePasskeys(m *memberPasskeys, who Principal) error {
+func (p *passkeys) mayChangePasskeys(m *memberPasskeys, who Principal) error {
 	var rejected *problems.Problem
 	switch {
 	case len(m.all) > 0 && who.Auth.Method != MethodPasskey:
@@ -310,7 +313,7 @@ func (p *Sessions) mayChangePasskeys(m *memberPasskeys, who Principal) error {
 }
 
 // BeginPasskey starts the creation of a passkey for a signed-in member.
-func (p *Sessions) BeginPasskey(ctx context.Context, who Principal, host string) (o PasskeyOptions, err error) {
+func (p *passkeys) BeginPasskey(ctx context.Context, who Principal, host string) (o PasskeyOptions, err error) {
 	m, err := p.passkeyMember(ctx, who, host)
 	if err == nil {
 		err = p.mayChangePasskeys(m, who)
@@ -322,7 +325,7 @@ func (p *Sessions) BeginPasskey(ctx context.Context, who Principal, host string)
 }
 
 // AddPasskey stores the passkey that an authenticator created after BeginPasskey.
-func (p *Sessions) AddPasskey(ctx context.Context, who Principal, host, name, state, response string) (added Passkey, err error) {
+func (p *passkeys) AddPasskey(ctx context.Context, who Principal, host, name, state, response string) (added Passkey, err error) {
 	m, err := p.passkeyMember(ctx, who, host)
 	if err == nil {
 		err = p.mayChangePasskeys(m, who)
@@ -341,7 +344,7 @@ func (p *Sessions) AddPasskey(ctx context.Context, who Principal, host, name, st
 
 // RemovePasskey removes a passkey of a signed-in member. It returns store.ErrNotFound if there is
 // no such passkey.
-func (p *Sessions) RemovePasskey(ctx context.Context, who Principal, host, id string) error {
+func (p *passkeys) RemovePasskey(ctx context.Context, who Principal, host, id string) error {
 	m, err := p.passkeyMember(ctx, who, host)
 	if err == nil {
 		err = p.mayChangePasskeys(m, who)
@@ -362,7 +365,7 @@ func (p *Sessions) RemovePasskey(ctx context.Context, who Principal, host, id st
 
 // RenamePasskey gives a passkey of a signed-in member another name. It returns store.ErrNotFound if
 // there is no such passkey.
-func (p *Sessions) RenamePasskey(ctx context.Context, who Principal, host, id, name string) (renamed Passkey, err error) {
+func (p *passkeys) RenamePasskey(ctx context.Context, who Principal, host, id, name string) (renamed Passkey, err error) {
 	m, err := p.passkeyMember(ctx, who, host)
 	if err == nil {
 		err = p.mayChangePasskeys(m, who)
@@ -417,7 +420,7 @@ func DeviceName(userAgent string) string {
 
 // checkPasskey returns the member whose authenticator signed a challenge, and the challenge, with
 // which one session can begin.
-func (p *Sessions) checkPasskey(r *http.Request, state, response string) (who Principal, challenge string, err error) {
+func (p *passkeys) checkPasskey(r *http.Request, state, response string) (who Principal, challenge string, err error) {
 	rp, err := p.relyingParty(r.Host)
 	if err != nil {
 		return who, "", err
@@ -440,7 +443,7 @@ func (p *Sessions) checkPasskey(r *http.Request, state, response string) (who Pr
 
 // usePasskey verifies the signature of an authenticator and records the use. It returns ErrStale if
 // another use was recorded at the same time.
-func (p *Sessions) usePasskey(ctx context.Context, rp *webauthn.WebAuthn, c ceremony, parsed *protocol.ParsedCredentialAssertionData) (who Principal, err error) {
+func (p *passkeys) usePasskey(ctx context.Context, rp *webauthn.WebAuthn, c ceremony, parsed *protocol.ParsedCredentialAssertionData) (who Principal, err error) {
 	var m *memberPasskeys
 	var unavailable error
 	_, used, err := rp.ValidatePasskeyLogin(func(_, handle []byte) (webauthn.User, error) {

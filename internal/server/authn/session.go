@@ -155,18 +155,18 @@ func (p *Sessions) Credential(r *http.Request) string {
 }
 
 // secure reports whether browsers use TLS, to this server or to a proxy in front of it.
-func (p *Sessions) secure(r *http.Request) bool { return p.tls || r.TLS != nil }
+func (p *core) secure(r *http.Request) bool { return p.tls || r.TLS != nil }
 
 // cookieName returns the cookie's name in the browser. With TLS only the prefixed name counts: a
 // neighbouring host or an attacker on a page without TLS could have set another one.
-func (p *Sessions) cookieName(r *http.Request, name string) string {
+func (p *core) cookieName(r *http.Request, name string) string {
 	if p.secure(r) {
 		return hostPrefix + name
 	}
 	return name
 }
 
-func (p *Sessions) sealCookie(label string, value any) (string, error) {
+func (p *core) sealCookie(label string, value any) (string, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return "", err
@@ -174,7 +174,7 @@ func (p *Sessions) sealCookie(label string, value any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(p.Sealer.Seal(label, data)), nil
 }
 
-func (p *Sessions) openCookie(label, text string, value any) bool {
+func (p *core) openCookie(label, text string, value any) bool {
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(sealed) == 0 {
 		return false
@@ -183,7 +183,7 @@ func (p *Sessions) openCookie(label, text string, value any) bool {
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-func (p *Sessions) setCookie(w http.ResponseWriter, r *http.Request, name, label string, value any, lifetime time.Duration) error {
+func (p *core) setCookie(w http.ResponseWriter, r *http.Request, name, label string, value any, lifetime time.Duration) error {
 	text, err := p.sealCookie(label, value)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (p *Sessions) setCookie(w http.ResponseWriter, r *http.Request, name, label
 	return nil
 }
 
-func (p *Sessions) readCookie(r *http.Request, name, label string, value any) bool {
+func (p *core) readCookie(r *http.Request, name, label string, value any) bool {
 	all := r.CookiesNamed(p.cookieName(r, name))
 	// two cookies of the same name are ambiguous
 	return len(all) == 1 && p.openCookie(label, all[0].Value, value)
@@ -203,7 +203,7 @@ func (p *Sessions) readCookie(r *http.Request, name, label string, value any) bo
 
 // isSealedWithCurrentKey reports whether the session cookie uses the current key. During a key
 // rotation, active people stay signed in.
-func (p *Sessions) isSealedWithCurrentKey(r *http.Request) bool {
+func (p *core) isSealedWithCurrentKey(r *http.Request) bool {
 	all := r.CookiesNamed(p.cookieName(r, sessionCookie))
 	if len(all) != 1 {
 		return false
@@ -212,13 +212,13 @@ func (p *Sessions) isSealedWithCurrentKey(r *http.Request) bool {
 	return err == nil && p.Sealer.Current(sealed)
 }
 
-func (p *Sessions) dropCookie(w http.ResponseWriter, r *http.Request, name string) {
+func (p *core) dropCookie(w http.ResponseWriter, r *http.Request, name string) {
 	http.SetCookie(w, p.cookie(r, name, "", -1))
 }
 
 // cookie returns a cookie with SameSite=Lax, not Strict: a link in a message opens the inbox signed
 // in.
-func (p *Sessions) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
+func (p *core) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: p.cookieName(r, name), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: p.secure(r), SameSite: http.SameSiteLaxMode}
 }
 

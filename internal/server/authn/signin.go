@@ -53,9 +53,7 @@ type SignIn struct {
 
 // Sessions signs people in and manages their sessions. Create it with New.
 type Sessions struct {
-	SignIn
-	idp         *idp // nil: none
-	tls         bool // the server's public URL is https, also if a proxy has the certificate
+	*members
 	origins     *http.CrossOriginProtection
 	devLinks    devLinks
 	lastCleanup Interval
@@ -63,6 +61,13 @@ type Sessions struct {
 	guesses     *guessLimiter
 	// Rate limits for log lines that anonymous clients can cause.
 	rejectionLog, failureLog logsample.Sampler
+}
+
+// core is what all parts of sign-in use: the configuration, the credentials and sealed cookies.
+type core struct {
+	SignIn
+	idp *idp // nil: none
+	tls bool // the server's public URL is https, also if a proxy has the certificate
 }
 
 // Hooks connect the sign-in pages to the log and the metrics of a server.
@@ -83,7 +88,7 @@ func New(config SignIn, hooks Hooks) (*Sessions, error) {
 		return nil, errors.New("authn: SignIn.Lifetime and SignIn.IdleTimeout cannot be negative")
 	}
 	config.Lifetime, config.IdleTimeout = cmp.Or(config.Lifetime, 8*time.Hour), cmp.Or(config.IdleTimeout, 30*time.Minute)
-	p := &Sessions{SignIn: config, hooks: hooks, guesses: newGuessLimiter(), origins: http.NewCrossOriginProtection()}
+	p := &Sessions{members: &members{&passkeys{&core{SignIn: config}}}, hooks: hooks, guesses: newGuessLimiter(), origins: http.NewCrossOriginProtection()}
 	if config.OIDC == nil {
 		return p, p.trustPublicURL()
 	}
@@ -111,7 +116,7 @@ func (p *Sessions) trustPublicURL() error {
 	return p.origins.AddTrustedOrigin(u.Scheme + "://" + u.Host)
 }
 
-func (p *Sessions) now() time.Time {
+func (p *core) now() time.Time {
 	if p.Now != nil {
 		return p.Now()
 	}

@@ -11,8 +11,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"unicode/utf8"
 
@@ -105,7 +107,7 @@ var groups = kong.ExplicitGroups([]kong.Group{
 	{Key: "more", Title: "More"},
 })
 
-const description = "Lets agents and workflows wait for a person and continue exactly where they stopped.\n\nNew here? Start with: fermata demo"
+const description = "Lets agents and workflows wait for a person and continue exactly where they stopped.\n\nNew here? Start with: "
 
 // Main runs the program with the arguments of this process, and returns its exit code.
 func Main(options ...Option) int {
@@ -117,8 +119,12 @@ func Main(options ...Option) int {
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	return run(ctx, os.Args[1:], os.Stdout, os.Stderr, options...)
+	own := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	return run(ctx, os.Args[1:], os.Stdout, os.Stderr, append([]Option{binaryName(own)}, options...)...)
 }
+
+// binaryName sets the name of the binary in help texts.
+func binaryName(name string) Option { return func(p *serve.Program) { p.Name = name } }
 
 func run(ctx context.Context, args []string, out, errOut io.Writer, options ...Option) int {
 	p := &serve.Program{Program: &cli.Program{Out: out, Err: errOut, JSON: wantsJSON(args)}}
@@ -127,7 +133,8 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 	}
 	var c commands
 	left := -1
-	parser, err := kong.New(&c, kong.Name("fermata"), kong.Description(description), kong.Writers(out, errOut),
+	name := p.ProgramName()
+	parser, err := kong.New(&c, kong.Name(name), kong.Description(description+name+" demo"), kong.Writers(out, errOut),
 		kong.Exit(func(code int) { left = code }), groups, kong.Help(help), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(p, p.Program))
 	if err != nil {

@@ -178,3 +178,14 @@ func TestConfig_RolesMatchTheServer(t *testing.T) {
 		}
 	}
 }
+
+// A program with own graphs is called by its own name.
+func TestHelp_NamesTheBinary(t *testing.T) {
+	for name, want := range map[string]string{"": "fermata", "clerks": "clerks"} {
+		var out, errOut bytes.Buffer
+		code := run(t.Context(), []string{"--help"}, &out, &errOut, binaryName(name))
+		if code != cli.ExitOK || !strings.Contains(out.String(), "Usage: "+want+" ") || !strings.Contains(out.String(), "Start with: "+want+" demo") {
+			t.Errorf("as %q: %d %s %s", name, code, out.String(), errOut.String())
+		}
+	}
+}

@@ -210,7 +210,7 @@ func (p *Program) Fail(err error) int {
 	// it may contain text of other people
 	fmt.Fprintln(p.Err, "fermata:", EscapeControls(cmp.Or(text, f.Code)))
 	if f.Exit == ExitUsage && f.Code == "usage" {
-		fmt.Fprintln(p.Err, strings.TrimSpace("Try: fermata help "+p.Command))
+		fmt.Fprintln(p.Err, strings.TrimSpace("Try: "+p.ProgramName()+" help "+p.Command))
 	}
 	if f.Status == http.StatusUnauthorized {
 		fmt.Fprintln(p.Err, "The API key in FERMATA_TOKEN or --token is not valid on this server; fermata keys create creates one, and each start of fermata demo prints a new one.")
@@ -220,7 +220,7 @@ func (p *Program) Fail(err error) int {
 		list = "graphs"
 	}
 	if list != "" && f.Status == http.StatusNotFound {
-		fmt.Fprintln(p.Err, "Try: fermata", list)
+		fmt.Fprintln(p.Err, "Try:", p.ProgramName(), list)
 	}
 	return f.Exit
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,12 +18,16 @@ import (
 
 // Program is the state shared by the commands.
 type Program struct {
+	Name     string // of the binary, in help texts; "" is fermata
 	Out, Err io.Writer
 	JSON     bool // the output is JSON
 	Parser   *kong.Kong
 	Command  string // the selected command, such as keys create; "" if there is none
 	Screen   bool   // the command uses the whole terminal
 }
+
+// ProgramName returns the name of the binary.
+func (p *Program) ProgramName() string { return cmp.Or(p.Name, "fermata") }
 
 // maxCellWidth is how many characters of user-provided text a list shows. fermata show prints all
 // of it.

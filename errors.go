@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/limits"
 )
 
 var (
@@ -79,7 +80,7 @@ func (e *EncodeError) Error() string {
 }
 func (e *EncodeError) Unwrap() error { return e.Err }
 
-// DataSizeError reports that what an interrupt shows is larger than [MaxDataBytes]. The node or the
+// DataSizeError reports that what an interrupt shows is larger than 256 KiB. The node or the
 // hold has failed and no request was created. Show a summary, or keep a reference to the data.
 type DataSizeError struct {
 	Value string // what is too large
@@ -87,7 +88,7 @@ type DataSizeError struct {
 }
 
 func (e *DataSizeError) Error() string {
-	return fmt.Sprintf("fermata: %s has %d bytes; at most %d are allowed: show a summary or a reference", e.Value, e.Size, MaxDataBytes)
+	return fmt.Sprintf("fermata: %s has %d bytes; at most %d are allowed: show a summary or a reference", e.Value, e.Size, limits.MaxDataBytes)
 }
 
 // RejectedError reports that a person or a policy rejected an action. It is final: the action must

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/jsondiff"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
@@ -221,7 +222,7 @@ func raise(ctx context.Context, info, state any, subs ...*activation.Signal) err
 	if err != nil {
 		return err
 	}
-	if len(data) > MaxDataBytes {
+	if len(data) > limits.MaxDataBytes {
 		return &DataSizeError{"the info of an interrupt at " + scope.FullAddress(), len(data)}
 	}
 	what := "the state of an interrupt at " + scope.FullAddress()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/attest"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
@@ -242,7 +243,7 @@ func (k *Kind[Q, A]) askWithID(ctx context.Context, question Q) (answer A, id st
 	if err != nil {
 		return answer, "", &EncodeError{Value: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
 	}
-	if len(data) > MaxDataBytes {
+	if len(data) > limits.MaxDataBytes {
 		return answer, "", &DataSizeError{fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), len(data)}
 	}
 	record, signal, err := scope.Ask(k.name, k.questionKey(data), data, value)

@@ -8,13 +8,6 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Size limits of a run's interface, in bytes of JSON, in the library as on a server. Store larger
-// values elsewhere and put a reference into the run.
-const (
-	MaxAnswerBytes = 64 << 10  // an answer
-	MaxDataBytes   = 256 << 10 // the data of an interrupt
-)
-
 // Outcome is the result of a start or resume: exactly one of [Completed], [NeedsInput] and
 // [Failed].
 //

@@ -169,7 +169,7 @@ func (r *Runner) Run(ctx context.Context, messages []Message, options ...RunOpti
 // [Interrupted] event again. [Runner.ResumeWithParams] without targets answers nothing.
 func (r *Runner) Resume(ctx context.Context, run string, options ...RunOption) iter.Seq2[*Event, error] {
 	o := collectOptions(options)
-	targets, _ := fermata.TakeResumeTargets(ctx)
+	targets, _ := activation.TakeResumeTargets(ctx)
 	o.resumeAll = targets == nil && o.answers == nil
 	return r.resume(ctx, run, o, func(ctx context.Context) (*graph.LoadedRun[runState], error) { return r.load(ctx, run, o) })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/requirement"
 )
@@ -93,10 +94,10 @@ func TestError_CodeIsShown(t *testing.T) {
 	if code := desk.NoticeFailureCode(err); code != "channel_not_found" {
 		t.Errorf("code %q", code)
 	}
-	if !channel.IsPermanent(err) || channel.RetryAfter(err) != time.Minute || !errors.Is(err, cause) {
+	if !channelerror.IsPermanent(err) || channelerror.RetryAfter(err) != time.Minute || !errors.Is(err, cause) {
 		t.Errorf("got %v", err)
 	}
-	if channel.IsPermanent(cause) || channel.RetryAfter(cause) != 0 {
+	if channelerror.IsPermanent(cause) || channelerror.RetryAfter(cause) != 0 {
 		t.Error("another error is permanent")
 	}
 }

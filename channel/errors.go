@@ -3,7 +3,6 @@ package channel
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
@@ -41,31 +40,3 @@ func (e *Error) Error() string {
 
 // Unwrap returns the code for package desk, and the cause.
 func (e *Error) Unwrap() error { return &desk.NoticeError{Code: e.Code, Err: e.Err} }
-
-// IsPermanent reports whether another attempt would fail too.
-func IsPermanent(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Permanent
-}
-
-// IsOutage reports whether the peer did not answer, or failed by itself: other messages would fail
-// too.
-func IsOutage(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	if !ok || e.Permanent {
-		return false
-	}
-	switch e.Code {
-	case "unreachable", "timeout", "tls_failed", "fatal_error", "internal_error", "service_unavailable":
-		return true
-	}
-	return strings.HasPrefix(e.Code, "http_5")
-}
-
-// RetryAfter returns the shortest pause that an error demands, or 0.
-func RetryAfter(err error) time.Duration {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return max(e.RetryAfter, 0)
-	}
-	return 0
-}

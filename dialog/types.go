@@ -1,7 +1,6 @@
 package dialog
 
 import (
-	"encoding/json"
 	"time"
 )
 
@@ -385,17 +384,4 @@ func (c *Conversation) Find(id string) *Asking {
 		}
 	}
 	return nil
-}
-
-// Clone returns a deep copy.
-func (c *Conversation) Clone() *Conversation {
-	data, err := json.Marshal(c)
-	if err != nil {
-		panic("dialog: " + err.Error()) // the types have no value that cannot be encoded
-	}
-	var copied Conversation
-	if err := json.Unmarshal(data, &copied); err != nil {
-		panic("dialog: " + err.Error())
-	}
-	return &copied
 }

@@ -10,7 +10,7 @@ import "fmt"
 // branches.
 func (g *Graph[S]) Chain(nodes ...string) {
 	if len(nodes) < 2 {
-		g.mistakes = append(g.mistakes, Mistake{Code: MistakeMissing, Message: fmt.Sprintf("a chain of %d nodes: name at least two, such as Start and a node", len(nodes))})
+		g.mistakes = append(g.mistakes, Mistake{Code: mistakeMissing, Message: fmt.Sprintf("a chain of %d nodes: name at least two, such as Start and a node", len(nodes))})
 		return
 	}
 	for i, to := range nodes[1:] {

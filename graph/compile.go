@@ -101,29 +101,29 @@ type compiler struct {
 	mistakes      []Mistake
 }
 
-func (c *compiler) addMistake(code MistakeCode, node, format string, args ...any) {
+func (c *compiler) addMistake(code, node, format string, args ...any) {
 	c.mistakes = append(c.mistakes, Mistake{Code: code, Node: node, Message: fmt.Sprintf(format, args...)})
 }
 
 func (c *compiler) checkNodes() {
 	if c.name == "" || !utf8.ValidString(c.name) {
-		c.addMistake(MistakeName, "", "invalid graph name %q", c.name)
+		c.addMistake(mistakeName, "", "invalid graph name %q", c.name)
 	}
 	if len(c.nodes) == 0 {
-		c.addMistake(MistakeMissing, "", "the graph has no nodes")
+		c.addMistake(mistakeMissing, "", "the graph has no nodes")
 	}
 	for i, n := range c.nodes {
 		switch {
 		case n.name == "" || n.name == Start || n.name == End || !utf8.ValidString(n.name):
-			c.addMistake(MistakeName, n.name, "invalid node name %q", n.name)
+			c.addMistake(mistakeName, n.name, "invalid node name %q", n.name)
 		case n.run == nil:
-			c.addMistake(MistakeMissing, n.name, "node %q has no function", n.name)
+			c.addMistake(mistakeMissing, n.name, "node %q has no function", n.name)
 		}
 		for _, message := range n.unsavable {
-			c.addMistake(MistakeState, n.name, "%s", message)
+			c.addMistake(mistakeState, n.name, "%s", message)
 		}
 		if _, duplicate := c.index[n.name]; duplicate {
-			c.addMistake(MistakeDuplicate, n.name, "node %q is defined twice", n.name)
+			c.addMistake(mistakeDuplicate, n.name, "node %q is defined twice", n.name)
 			continue
 		}
 		c.index[n.name] = i
@@ -131,17 +131,17 @@ func (c *compiler) checkNodes() {
 	c.checkUniqueIDs()
 	for _, hold := range slices.Concat(c.before, c.after) {
 		if _, ok := c.index[hold]; !ok {
-			c.addMistake(MistakeUnknown, hold, "a hold names unknown node %q%s", hold, c.suggestion(hold))
+			c.addMistake(mistakeUnknown, hold, "a hold names unknown node %q%s", hold, c.suggestion(hold))
 		}
 	}
 	if c.returnTo != nil {
 		if _, ok := c.index[c.returnTo.node]; !ok {
-			c.addMistake(MistakeUnknown, c.returnTo.node, "ReturnTo names unknown node %q%s", c.returnTo.node, c.suggestion(c.returnTo.node))
+			c.addMistake(mistakeUnknown, c.returnTo.node, "ReturnTo names unknown node %q%s", c.returnTo.node, c.suggestion(c.returnTo.node))
 		}
 	}
 	for _, old := range slices.Sorted(maps.Keys(c.renames)) {
 		if _, ok := c.index[c.renames[old]]; !ok {
-			c.addMistake(MistakeUnknown, c.renames[old], "a rename names unknown node %q%s", c.renames[old], c.suggestion(c.renames[old]))
+			c.addMistake(mistakeUnknown, c.renames[old], "a rename names unknown node %q%s", c.renames[old], c.suggestion(c.renames[old]))
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (c *compiler) checkUniqueIDs() {
 			continue
 		}
 		if other, used := owners[n.unique]; used {
-			c.addMistake(MistakeDuplicate, n.name, "nodes %q and %q have the same id %q: give each its own", other, n.name, n.unique)
+			c.addMistake(mistakeDuplicate, n.name, "nodes %q and %q have the same id %q: give each its own", other, n.name, n.unique)
 		}
 		owners[n.unique] = n.name
 	}
@@ -163,7 +163,7 @@ func (c *compiler) checkEdges() {
 	seen := make(map[edge]bool)
 	for _, e := range c.edges {
 		if seen[e] {
-			c.addMistake(MistakeDuplicate, e.from, "the edge from %q to %q is defined twice", e.from, e.to)
+			c.addMistake(mistakeDuplicate, e.from, "the edge from %q to %q is defined twice", e.from, e.to)
 		}
 		seen[e] = true
 		c.checkFrom("an edge", e.from)
@@ -172,10 +172,10 @@ func (c *compiler) checkEdges() {
 	for _, b := range c.branches {
 		c.checkFrom("a branch", b.from)
 		if b.pick == nil {
-			c.addMistake(MistakeMissing, b.from, "the branch from %q has no route", b.from)
+			c.addMistake(mistakeMissing, b.from, "the branch from %q has no route", b.from)
 		}
 		if len(b.targets) == 0 {
-			c.addMistake(MistakeMissing, b.from, "the branch from %q has no targets", b.from)
+			c.addMistake(mistakeMissing, b.from, "the branch from %q has no targets", b.from)
 		}
 		for _, target := range b.targets {
 			c.checkTo(fmt.Sprintf("the branch from %q", b.from), target)
@@ -185,17 +185,17 @@ func (c *compiler) checkEdges() {
 
 func (c *compiler) checkFrom(what, name string) {
 	if name == End {
-		c.addMistake(MistakeUnknown, name, "%s starts at End", what)
+		c.addMistake(mistakeUnknown, name, "%s starts at End", what)
 	} else if _, ok := c.index[name]; !ok && name != Start {
-		c.addMistake(MistakeUnknown, name, "%s starts at unknown node %q%s", what, name, c.suggestion(name))
+		c.addMistake(mistakeUnknown, name, "%s starts at unknown node %q%s", what, name, c.suggestion(name))
 	}
 }
 
 func (c *compiler) checkTo(what, name string) {
 	if name == Start {
-		c.addMistake(MistakeUnknown, name, "%s leads to Start", what)
+		c.addMistake(mistakeUnknown, name, "%s leads to Start", what)
 	} else if _, ok := c.index[name]; !ok && name != End {
-		c.addMistake(MistakeUnknown, name, "%s leads to unknown node %q%s", what, name, c.suggestion(name))
+		c.addMistake(mistakeUnknown, name, "%s leads to unknown node %q%s", what, name, c.suggestion(name))
 	}
 }
 
@@ -215,18 +215,18 @@ func (c *compiler) checkState() {
 	var unsavable []string
 	c.stateType, unsavable = newStateType(c.state)
 	for _, message := range unsavable {
-		c.addMistake(MistakeState, "", "%s", message)
+		c.addMistake(mistakeState, "", "%s", message)
 	}
 	for i := range c.merges {
 		m := &c.merges[i]
 		at, ok := c.stateType.byName[m.field]
 		if !ok {
-			c.addMistake(MistakeMerge, m.field, "a merge function names unknown state field %q", m.field)
+			c.addMistake(mistakeMerge, m.field, "a merge function names unknown state field %q", m.field)
 			continue
 		}
 		f := &c.stateType.fields[at]
 		if f.typ != m.value {
-			c.addMistake(MistakeMerge, m.field, "the merge function of field %q is for %s, but the field is of type %s", m.field, m.value, f.typ)
+			c.addMistake(mistakeMerge, m.field, "the merge function of field %q is for %s, but the field is of type %s", m.field, m.value, f.typ)
 			continue
 		}
 		f.merge = m
@@ -262,15 +262,15 @@ func (c *compiler) checkReachability() {
 		}
 		switch {
 		case !c.plan.reachable[i]:
-			c.addMistake(MistakeUnreachable, n.name, "node %q is not reachable from Start", n.name)
+			c.addMistake(mistakeUnreachable, n.name, "node %q is not reachable from Start", n.name)
 		case len(c.plan.targets[i]) == 0:
-			c.addMistake(MistakeDeadEnd, n.name, "node %q is a dead end: it has no outgoing edge", n.name)
+			c.addMistake(mistakeDeadEnd, n.name, "node %q is a dead end: it has no outgoing edge", n.name)
 		case !c.plan.reachesEnd[i]:
-			c.addMistake(MistakeDeadEnd, n.name, "node %q is a dead end: no path from it leads to End", n.name)
+			c.addMistake(mistakeDeadEnd, n.name, "node %q is a dead end: no path from it leads to End", n.name)
 		}
 	}
 	if !slices.Contains(c.plan.reachable, true) {
-		c.addMistake(MistakeUnreachable, "", "no edge leads from Start to a node")
+		c.addMistake(mistakeUnreachable, "", "no edge leads from Start to a node")
 	}
 }
 

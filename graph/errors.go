@@ -97,31 +97,30 @@ type CompileError struct {
 
 // Mistake is one mistake of a graph.
 type Mistake struct {
-	Code MistakeCode
+	// Code is the type of the mistake: "name", "duplicate", "unknown", "unreachable", "dead-end",
+	// "nothing", "state" or "merge".
+	Code string
 	// Node is the node (or field, for the codes about the state) that the mistake is about; empty
 	// if it is about the graph.
 	Node    string
 	Message string
 }
 
-// MistakeCode is the type of a mistake.
-type MistakeCode string
-
 // The mistakes that Compile finds.
 const (
-	MistakeName MistakeCode = "name" // an empty or reserved name
+	mistakeName = "name" // an empty or reserved name
 	// two nodes with one name or one unique id, or the same edge twice
-	MistakeDuplicate MistakeCode = "duplicate"
+	mistakeDuplicate = "duplicate"
 	// an edge, branch, hold or rename names an unknown node
-	MistakeUnknown     MistakeCode = "unknown"
-	MistakeUnreachable MistakeCode = "unreachable" // the node is not reachable from Start
-	MistakeDeadEnd     MistakeCode = "dead-end"    // End is not reachable from the node
+	mistakeUnknown     = "unknown"
+	mistakeUnreachable = "unreachable" // the node is not reachable from Start
+	mistakeDeadEnd     = "dead-end"    // End is not reachable from the node
 	// a node without a function, a branch without route or targets
-	MistakeMissing MistakeCode = "nothing"
+	mistakeMissing = "nothing"
 	// the state, or the result of a fan-out, has a type that cannot be saved
-	MistakeState MistakeCode = "state"
+	mistakeState = "state"
 	// a merge function for an unknown field or of another type
-	MistakeMerge MistakeCode = "merge"
+	mistakeMerge = "merge"
 )
 
 func (e *CompileError) Error() string {

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/smallmap"
@@ -430,8 +431,8 @@ func (exec *execution) checkAnswers(root *compiled, given ...map[string]any) ([]
 			}
 			answer, attestation := splitAttested(answer)
 			data, err := exec.checkAnswer(r, answer, attestation, root)
-			if err == nil && len(data) > fermata.MaxAnswerBytes {
-				err = &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: fmt.Errorf("it has %d bytes; at most %d are allowed: store it elsewhere and answer with a reference", len(data), fermata.MaxAnswerBytes)}
+			if err == nil && len(data) > limits.MaxAnswerBytes {
+				err = &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: fmt.Errorf("it has %d bytes; at most %d are allowed: store it elsewhere and answer with a reference", len(data), limits.MaxAnswerBytes)}
 			}
 			if err != nil {
 				return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/strictjson"
@@ -161,7 +162,7 @@ func (inst *instance) checkHoldSize(t *task) error {
 		return nil
 	}
 	shown, err := inst.encodeShown(t.base)
-	if err != nil || len(shown) <= fermata.MaxDataBytes {
+	if err != nil || len(shown) <= limits.MaxDataBytes {
 		return err
 	}
 	return &fermata.DataSizeError{Value: fmt.Sprintf("the state that the hold %s %s of %s shows", holdWhen(t.status), inst.flow.nodes[t.node].name, inst.location.Address), Size: len(shown)}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
@@ -77,11 +78,11 @@ func TestLimits_OfAnswersAndDataApplyInTheLibrary(t *testing.T) {
 	h := newHarness(t, askingGraph())
 	_, err := h.start(notes{})
 	open := h.waits(err)
-	_, err = h.resume(graph.Answer(open[0].ID, strings.Repeat("a", fermata.MaxAnswerBytes-1)))
+	_, err = h.resume(graph.Answer(open[0].ID, strings.Repeat("a", limits.MaxAnswerBytes-1)))
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); !ok || bad.ID != open[0].ID || !strings.Contains(err.Error(), "65537 bytes") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := h.resume(graph.Answer(open[0].ID, strings.Repeat("a", fermata.MaxAnswerBytes-2))); err != nil {
+	if _, err := h.resume(graph.Answer(open[0].ID, strings.Repeat("a", limits.MaxAnswerBytes-2))); err != nil {
 		t.Errorf("got %v", err)
 	}
 	for name, ask := range map[string]func(ctx context.Context, text string) error{
@@ -92,11 +93,11 @@ func TestLimits_OfAnswersAndDataApplyInTheLibrary(t *testing.T) {
 		g.Node("ask", func(ctx context.Context, s notes) (notes, error) { return s, ask(ctx, s.A) })
 		g.Edge(graph.Start, "ask")
 		g.Edge("ask", graph.End)
-		_, err := newHarness(t, g).start(notes{A: strings.Repeat("a", fermata.MaxDataBytes-1)})
-		if large, ok := errors.AsType[*fermata.DataSizeError](err); !ok || large.Size != fermata.MaxDataBytes+1 {
+		_, err := newHarness(t, g).start(notes{A: strings.Repeat("a", limits.MaxDataBytes-1)})
+		if large, ok := errors.AsType[*fermata.DataSizeError](err); !ok || large.Size != limits.MaxDataBytes+1 {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if _, err := newHarness(t, g).start(notes{A: strings.Repeat("a", fermata.MaxDataBytes-2)}); !isWaiting(err) {
+		if _, err := newHarness(t, g).start(notes{A: strings.Repeat("a", limits.MaxDataBytes-2)}); !isWaiting(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -128,9 +129,9 @@ func TestHold_LargeStateIsAnErrorUntilItIsSmaller(t *testing.T) {
 			g := build()
 			hold(g)
 			h := newHarness(t, g)
-			_, err := h.start(notes{N: fermata.MaxDataBytes})
+			_, err := h.start(notes{N: limits.MaxDataBytes})
 			large, ok := errors.AsType[*fermata.DataSizeError](err)
-			if !ok || large.Size <= fermata.MaxDataBytes || !strings.Contains(err.Error(), "hold "+name) {
+			if !ok || large.Size <= limits.MaxDataBytes || !strings.Contains(err.Error(), "hold "+name) {
 				t.Fatalf("got %.300v", err)
 			}
 			if _, err := h.resume(); err == nil || isWaiting(err) {
@@ -151,7 +152,7 @@ func TestHold_LargeStateIsAnErrorUntilItIsSmaller(t *testing.T) {
 	}
 	g := build()
 	g.HoldBefore("next")
-	n := fermata.MaxDataBytes - (size(fermata.MaxDataBytes) - fermata.MaxDataBytes)
+	n := limits.MaxDataBytes - (size(limits.MaxDataBytes) - limits.MaxDataBytes)
 	if _, err := newHarness(t, g).start(notes{N: n}); !isWaiting(err) {
 		t.Errorf("a state of %d bytes: got %.300v", size(n), err)
 	}

@@ -101,7 +101,7 @@ func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) 
 
 func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (statePtr, error) {
 	s := newExecution(list)
-	targets, ctx := fermata.TakeResumeTargets(ctx)
+	targets, ctx := activation.TakeResumeTargets(ctx)
 	if len(targets)+len(s.answers) > 0 {
 		return nil, fmt.Errorf("%w: use Resume to answer a run of %s that waits", ErrAnswersForNewRun, fl.name)
 	}
@@ -162,7 +162,7 @@ func (fl *compiled) resume(ctx context.Context, s *execution) (statePtr, error) 
 	if err := fl.checkResumable(s.loaded); err != nil { //mutate:waiting-node-exists
 		return nil, err
 	}
-	targets, ctx := fermata.TakeResumeTargets(ctx)
+	targets, ctx := activation.TakeResumeTargets(ctx)
 	duplicates := s.duplicates
 	for id := range targets {
 		if _, duplicate := s.answers[id]; duplicate {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/internal/adversarialtext"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/desk"
 )
 
@@ -181,7 +182,7 @@ func failure(t testing.TB, err error, permanent bool) {
 	switch {
 	case err == nil:
 		t.Fatal("no error")
-	case channel.IsPermanent(err) != permanent:
+	case channelerror.IsPermanent(err) != permanent:
 		t.Errorf("permanent is %v: %v", !permanent, err)
 	}
 	if code := desk.NoticeFailureCode(err); code == "" || strings.Contains(code, secret) {
@@ -270,7 +271,7 @@ func checkRetryAfter(t testing.TB, open Open) {
 	s.Fail(Failure{Kind: RateLimited, RetryAfter: pause})
 	_, err := s.Channel.Send(t.Context(), plainAsk(t, "int_1").message(s.To))
 	failure(t, err, false)
-	if got := channel.RetryAfter(err); got != pause {
+	if got := channelerror.RetryAfter(err); got != pause {
 		t.Errorf("retry after %v; want %v", got, pause)
 	}
 }

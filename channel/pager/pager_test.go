@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/pager"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/desk"
 )
 
@@ -165,11 +166,11 @@ func TestPagerDuty_Errors(t *testing.T) {
 	}
 	unknown := page()
 	unknown.To = "other"
-	if _, err := p.Send(t.Context(), unknown); !channel.IsPermanent(err) {
+	if _, err := p.Send(t.Context(), unknown); !channelerror.IsPermanent(err) {
 		t.Errorf("an unknown target: %v", err)
 	}
 	r.Close()
-	if _, err := p.Send(t.Context(), page()); err == nil || channel.IsPermanent(err) || desk.NoticeFailureCode(err) != "unreachable" {
+	if _, err := p.Send(t.Context(), page()); err == nil || channelerror.IsPermanent(err) || desk.NoticeFailureCode(err) != "unreachable" {
 		t.Errorf("no server: %v", err)
 	}
 	for _, config := range []pager.PagerDutyConfig{{}, {RoutingKeys: map[string]string{"db": ""}}, {RoutingKeys: map[string]string{"db": "R0"}, URL: "http://10.0.0.1/"}} {

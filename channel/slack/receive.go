@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/refusal"
 )
 
@@ -203,7 +204,7 @@ func (c *Channel) respond(ctx context.Context, in *click, r rendered) error {
 	_, err = call(ctx, c, "chat.postEphemeral", in.Channel, func() (string, error) {
 		return c.api.PostEphemeralContext(ctx, in.Channel, in.User, r.options()...)
 	})
-	if channel.IsPermanent(err) || isCode(err, "user_not_in_channel") {
+	if channelerror.IsPermanent(err) || isCode(err, "user_not_in_channel") {
 		c.config.Log.Warn("slack click without an answer", "err", err)
 		return nil
 	}

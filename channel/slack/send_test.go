@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/slack"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/slackfake"
@@ -57,7 +58,7 @@ func TestSend_ChannelName(t *testing.T) {
 	wantContains(t, string(w.only(t, w.ops).Blocks), "approved by ann")
 	for range 3 {
 		_, err := w.channel.Send(t.Context(), channel.Message{Delivery: "d2", Attempt: 1, To: "#hidden", Card: card("r2")})
-		if !channel.IsPermanent(err) || desk.NoticeFailureCode(err) != "channel_not_found" {
+		if !channelerror.IsPermanent(err) || desk.NoticeFailureCode(err) != "channel_not_found" {
 			t.Errorf("an unknown name: %v", err)
 		}
 	}
@@ -148,7 +149,7 @@ func TestSend_LostResponseIsFound(t *testing.T) {
 	w := openWorkspace(t, slackfake.Config{}, nil)
 	w.FailNext("chat.postMessage", slackfake.Failure{LoseResponse: true})
 	m := channel.Message{Delivery: "d1", Attempt: 1, To: w.ops, Card: card("r1")}
-	if _, err := w.channel.Send(t.Context(), m); err == nil || channel.IsPermanent(err) {
+	if _, err := w.channel.Send(t.Context(), m); err == nil || channelerror.IsPermanent(err) {
 		t.Fatalf("error %v; want one that is retried", err)
 	}
 	m.Attempt = 2
@@ -214,7 +215,7 @@ func TestSend_RetryAfterStopsFurtherPostsInTheChannelOnly(t *testing.T) {
 	m := channel.Message{Delivery: "d1", Attempt: 1, To: w.ops, Card: card("r1")}
 	_, first := w.channel.Send(t.Context(), m)
 	_, second := w.channel.Send(t.Context(), m)
-	if channel.RetryAfter(first) == 0 || channel.RetryAfter(second) == 0 {
+	if channelerror.RetryAfter(first) == 0 || channelerror.RetryAfter(second) == 0 {
 		t.Fatalf("errors %v and %v; want rate limits", first, second)
 	}
 	if n := len(w.Calls("chat.postMessage")); n != 1 {

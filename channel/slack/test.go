@@ -11,6 +11,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/sanitize"
 )
 
@@ -76,7 +77,7 @@ func (c *Channel) waitForTest(ctx context.Context, refs []copyRef) (string, erro
 	for {
 		for _, ref := range refs {
 			answer, err := c.answerOf(ctx, ref)
-			if err != nil && ctx.Err() == nil && channel.IsPermanent(err) {
+			if err != nil && ctx.Err() == nil && channelerror.IsPermanent(err) {
 				return "", errors.New(explainError(err))
 			}
 			if answer != "" {

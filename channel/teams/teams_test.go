@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/teams"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/desk"
 )
 
@@ -114,7 +115,7 @@ func TestNew_BadConfig(t *testing.T) {
 	c, _ := workflow(t)
 	m := message()
 	m.To = "other"
-	if _, err := c.Send(t.Context(), m); !channel.IsPermanent(err) {
+	if _, err := c.Send(t.Context(), m); !channelerror.IsPermanent(err) {
 		t.Errorf("an unknown target: %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func New(config Config) (*Channel, error) {
 	if config.Key.private == nil {
 		return nil, errors.New("webpush: the key is missing")
 	}
-	if err := CheckSubject(config.Subject); err != nil {
+	if err := checkSubject(config.Subject); err != nil {
 		return nil, err
 	}
 	if config.Now == nil {
@@ -74,8 +74,8 @@ func New(config Config) (*Channel, error) {
 	return &Channel{config: config, client: client}, nil
 }
 
-// CheckSubject returns an error unless a text is a mailto: or https: URL.
-func CheckSubject(subject string) error {
+// checkSubject returns an error unless a text is a mailto: or https: URL.
+func checkSubject(subject string) error {
 	if address, ok := strings.CutPrefix(subject, "mailto:"); ok {
 		if a, err := mail.ParseAddress(address); err == nil && a.Address == address {
 			return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/webpush"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/pushfake"
 )
@@ -155,8 +156,8 @@ func TestSend_StatusOfThePushService(t *testing.T) {
 		s := newSetup(t)
 		s.service.Fail(c.status, c.after)
 		_, err := s.channel.Send(t.Context(), s.message(channel.Card{}))
-		if desk.NoticeFailureCode(err) != c.code || channel.IsPermanent(err) != c.permanent || channel.RetryAfter(err) != c.pause {
-			t.Errorf("%d: %v, permanent %v, pause %v", c.status, err, channel.IsPermanent(err), channel.RetryAfter(err))
+		if desk.NoticeFailureCode(err) != c.code || channelerror.IsPermanent(err) != c.permanent || channelerror.RetryAfter(err) != c.pause {
+			t.Errorf("%d: %v, permanent %v, pause %v", c.status, err, channelerror.IsPermanent(err), channelerror.RetryAfter(err))
 		}
 	}
 }
@@ -175,7 +176,7 @@ func TestSend_TooLargeIsSentWithoutFacts(t *testing.T) {
 func TestSend_OtherKeyOfTheServerIsGone(t *testing.T) {
 	s, other := newSetup(t), newSetup(t)
 	_, err := other.channel.Send(t.Context(), s.message(channel.Card{}))
-	if desk.NoticeFailureCode(err) != channel.CodeGone || !channel.IsPermanent(err) {
+	if desk.NoticeFailureCode(err) != channel.CodeGone || !channelerror.IsPermanent(err) {
 		t.Error(err)
 	}
 }

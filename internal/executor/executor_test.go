@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
@@ -342,7 +343,7 @@ func TestI13_InvalidAnswerChangesNothing(t *testing.T) {
 		"two keys":     `{"action":"reject","Action":"approve"}`,
 		"no JSON":      `{`,
 		"extra field":  `{"action":"approve","admin":true}`,
-		"too large":    fmt.Sprintf(`{"action":"approve","feedback":%q}`, make([]byte, fermata.MaxAnswerBytes)),
+		"too large":    fmt.Sprintf(`{"action":"approve","feedback":%q}`, make([]byte, limits.MaxAnswerBytes)),
 	} {
 		request := answer("demo-1", name, "")
 		request.Value = json.RawMessage(value)

@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/desk/hours"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/internal/timespan"
@@ -210,7 +211,7 @@ func TestExecute_InvalidRequestsOfAProviderAreReported(t *testing.T) {
 	ask := func(q provider.Interrupt) provider.Result {
 		return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{q}}}
 	}
-	large := json.RawMessage(`"` + strings.Repeat("x", fermata.MaxDataBytes) + `"`)
+	large := json.RawMessage(`"` + strings.Repeat("x", limits.MaxDataBytes) + `"`)
 	for code, result := range map[string]provider.Result{
 		"data_too_large": ask(provider.Interrupt{ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: large}}),
 		"bad_question":   ask(provider.Interrupt{ID: "q~2", Envelope: fermata.Envelope{Kind: "k"}}),

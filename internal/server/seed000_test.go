@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
 )
@@ -177,7 +178,7 @@ func TestSeed000_OutcomeIsADiscriminatedUnion(t *testing.T) {
 func TestSeed000_ResumeValueIsBoundedJSON(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
-	for _, value := range []string{`{"action":"approve","feedback":"` + strings.Repeat("x", fermata.MaxAnswerBytes) + `"}`, `{action:1}`, `NaN`} {
+	for _, value := range []string{`{"action":"approve","feedback":"` + strings.Repeat("x", limits.MaxAnswerBytes) + `"}`, `{action:1}`, `NaN`} {
 		if got := s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":`+value+`}`); got.status != 400 {
 			t.Errorf("%.30s: %+v", value, got)
 		}
@@ -188,12 +189,12 @@ func TestSeed000_ResumeValueIsBoundedJSON(t *testing.T) {
 }
 
 // largeRequest is a request whose data has more than 256 KiB.
-var largeRequest = `{"stateKey":"l","kind":"refund","data":"` + strings.Repeat("x", fermata.MaxDataBytes) + `"}`
+var largeRequest = `{"stateKey":"l","kind":"refund","data":"` + strings.Repeat("x", limits.MaxDataBytes) + `"}`
 
 // Invariant 10: data of an interrupt has at most 256 KiB.
 func TestSeed000_DataIsBounded(t *testing.T) {
 	s := openWith(t, nil, nil, single(t, "large", func(ctx context.Context, d draft) (draft, error) {
-		_, err := review.Ask(ctx, strings.Repeat("x", fermata.MaxDataBytes))
+		_, err := review.Ask(ctx, strings.Repeat("x", limits.MaxDataBytes))
 		return d, err
 	}))
 	if got := s.call("agent@acme", "POST", "/api/v1/requests", largeRequest); got.status != 400 || got.field("code") != "data_too_large" {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/kinds"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/provider"
@@ -156,7 +157,7 @@ func (q *Question) check() error {
 	if strings.Trim(q.Kind, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" || q.Kind == "" || len(q.Kind) > 40 {
 		return errors.New("its kind must have lower-case letters, digits, '-' and '_' only, at most 40")
 	}
-	if provider.BuiltInKind(q.Kind) != "" || q.Kind == questionKind {
+	if kinds.BuiltIn(q.Kind) != "" || q.Kind == questionKind {
 		return errors.New("its kind is one of Fermata's own")
 	}
 	for name, text := range map[string]json.RawMessage{"input": q.Input, "answer": q.Answer} {

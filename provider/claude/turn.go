@@ -63,7 +63,7 @@ const (
 )
 
 // maxShown is the maximum size of the arguments of a call that people see, in bytes. The schema for
-// edits repeats their names, and both together must be smaller than fermata.MaxDataBytes.
+// edits repeats their names, and both together must be smaller than limits.MaxDataBytes.
 const maxShown = 120 << 10
 
 // hookCall is the input of the hook.

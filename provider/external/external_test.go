@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
@@ -217,8 +218,8 @@ func TestInput_InvalidInputReturnsInputError(t *testing.T) {
 		"a kind in two lines": {`{"kind":"x\ny","data":1}`, "kind:"},
 		"our own kind":        {`{"kind":"effect-in-doubt","data":{}}`, "kind: only Fermata itself can ask with the kind effect-in-doubt"},
 		"data of a kind":      {`{"kind":"external-test-triage","data":{"name":"CANARY"}}`, "data: it is not a question of kind external-test-triage"},
-		"much data":           {`{"kind":"x","data":"` + strings.Repeat("x", fermata.MaxDataBytes) + `"}`, "data: it has 262146 bytes"},
-		"much":                {`{"kind":"x","data":1}` + strings.Repeat(" ", 2*fermata.MaxDataBytes), "input: it has"},
+		"much data":           {`{"kind":"x","data":"` + strings.Repeat("x", limits.MaxDataBytes) + `"}`, "data: it has 262146 bytes"},
+		"much":                {`{"kind":"x","data":1}` + strings.Repeat(" ", 2*limits.MaxDataBytes), "input: it has"},
 		"a long schema":       {`{"kind":"x","data":1,"answerSchema":{"title":"` + strings.Repeat("x", 64<<10) + `"}}`, "answerSchema: it has"},
 		"no schema":           {`{"kind":"x","data":1,"answerSchema":[]}`, "answerSchema: a JSON Schema must be an object"},
 		"a broken schema":     {`{"kind":"x","data":1,"answerSchema":{"pattern":"("}}`, "answerSchema: it is not a JSON Schema"},

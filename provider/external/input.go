@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/provider"
@@ -17,10 +18,10 @@ import (
 
 // Limits of a request.
 const (
-	maxKind    = 128                       // bytes
-	maxSchema  = 64 << 10                  // bytes
-	maxTimeout = 366 * 24 * 3600           // seconds
-	maxInput   = fermata.MaxDataBytes << 1 // bytes, in total
+	maxKind    = 128                      // bytes
+	maxSchema  = 64 << 10                 // bytes
+	maxTimeout = 366 * 24 * 3600          // seconds
+	maxInput   = limits.MaxDataBytes << 1 // bytes, in total
 )
 
 // request is the input of a run.
@@ -69,7 +70,7 @@ func (p *Provider) CheckInput(ctx context.Context, account, graph string, input 
 		return err
 	}
 	code := provider.CodeInvalidInput
-	if wrong.Field == fieldData && len(r.Data) > fermata.MaxDataBytes {
+	if wrong.Field == fieldData && len(r.Data) > limits.MaxDataBytes {
 		code = provider.CodeDataTooLarge
 	}
 	return &provider.InputError{Code: code, Field: wrong.Field, Problem: wrong.Problem}
@@ -102,8 +103,8 @@ func decodeRequest(input json.RawMessage) (request, error) {
 		return r, &InputError{"kind", fmt.Sprintf("it must be a name of at most %d bytes", maxKind)}
 	case len(r.Data) == 0 || isNull(r.Data):
 		return r, &InputError{"data", "it is missing"}
-	case len(r.Data) > fermata.MaxDataBytes:
-		return r, &InputError{fieldData, fmt.Sprintf("it has %d bytes; %d are allowed", len(r.Data), fermata.MaxDataBytes)}
+	case len(r.Data) > limits.MaxDataBytes:
+		return r, &InputError{fieldData, fmt.Sprintf("it has %d bytes; %d are allowed", len(r.Data), limits.MaxDataBytes)}
 	case r.Timeout < 0 || r.Timeout > maxTimeout:
 		return r, &InputError{"timeout", fmt.Sprintf("it must be 1 to %d seconds", maxTimeout)}
 	case r.Callback != nil && r.Callback.URL == "":
@@ -165,8 +166,8 @@ func (r *request) checkDefault() error {
 	if r.Kind == fermata.Approval.Name() || r.Kind == "approval-gate" {
 		return &InputError{"defaultAnswer", "an approval has no default answer"}
 	}
-	if len(r.DefaultAnswer) > fermata.MaxAnswerBytes {
-		return &InputError{"defaultAnswer", fmt.Sprintf("it has %d bytes; %d are allowed", len(r.DefaultAnswer), fermata.MaxAnswerBytes)}
+	if len(r.DefaultAnswer) > limits.MaxAnswerBytes {
+		return &InputError{"defaultAnswer", fmt.Sprintf("it has %d bytes; %d are allowed", len(r.DefaultAnswer), limits.MaxAnswerBytes)}
 	}
 	if _, err := r.fits(r.DefaultAnswer); err != nil { // the error text would contain the answer
 		return &InputError{"defaultAnswer", "it does not match the answer schema"}

@@ -5,7 +5,7 @@ import (
 	"regexp"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/internal/kinds"
 )
 
 // safeKind has no letters that look like others.
@@ -17,7 +17,7 @@ func checkKindName(kind string) error {
 	if kind == fermata.Approval.Name() {
 		return nil
 	}
-	switch same := provider.BuiltInKind(kind); same {
+	switch same := kinds.BuiltIn(kind); same {
 	case "":
 	case fermata.Approval.Name():
 		return &InputError{"kind", fmt.Sprintf("it looks like %s; an approval has exactly this kind", same)}

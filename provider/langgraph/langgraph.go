@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/provider"
@@ -126,8 +127,8 @@ func (a *Assistant) checkInput(input json.RawMessage) error {
 	if _, ok := adoptionOf(input); ok {
 		return nil
 	}
-	if len(input) > fermata.MaxDataBytes {
-		return &provider.InputError{Code: provider.CodeDataTooLarge, Problem: fmt.Sprintf("it has %d bytes; %d are allowed", len(input), fermata.MaxDataBytes)}
+	if len(input) > limits.MaxDataBytes {
+		return &provider.InputError{Code: provider.CodeDataTooLarge, Problem: fmt.Sprintf("it has %d bytes; %d are allowed", len(input), limits.MaxDataBytes)}
 	}
 	if _, err := strictjson.Members(input); err != nil {
 		return &provider.InputError{Code: provider.CodeInvalidInput, Problem: "it is not a JSON object"}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 )
@@ -124,7 +125,7 @@ func (d *driver) inspectQuestions(questions []provider.Interrupt) {
 			d.t.Errorf("an interrupt with the id %q", q.ID)
 		case len(q.Address) == 0:
 			d.t.Errorf("interrupt %s has no address", q.ID)
-		case !json.Valid(q.Data) || len(q.Data) > fermata.MaxDataBytes:
+		case !json.Valid(q.Data) || len(q.Data) > limits.MaxDataBytes:
 			d.t.Errorf("interrupt %s has data that is not JSON, or %d bytes", q.ID, len(q.Data))
 		case q.AnswerSchema != nil && !json.Valid(q.AnswerSchema):
 			d.t.Errorf("interrupt %s has a schema that is not JSON", q.ID)

@@ -144,7 +144,7 @@ func (h *Handler) judge(ctx context.Context, c Conversation, msg Message) (Askin
 	if h.config.Model == nil {
 		return Asking{}, nil
 	}
-	question, ok := h.config.Machine.Consult(c.Clone(), msg)
+	question, ok := h.config.Machine.Consult(clone(&c), msg)
 	if !ok {
 		return Asking{}, nil
 	}
@@ -493,4 +493,17 @@ func (h *Handler) update(ctx context.Context, account, id string, change func(s 
 		return s, nil
 	}
 	return stored{}, fmt.Errorf("dialog: conversation %s keeps changing: %w", id, store.ErrStale)
+}
+
+// clone returns a deep copy.
+func clone(c *Conversation) *Conversation {
+	data, err := json.Marshal(c)
+	if err != nil {
+		panic("dialog: " + err.Error()) // the types have no value that cannot be encoded
+	}
+	var copied Conversation
+	if err := json.Unmarshal(data, &copied); err != nil {
+		panic("dialog: " + err.Error())
+	}
+	return &copied
 }

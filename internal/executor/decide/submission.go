@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/errs"
 	"github.com/fermata-go/fermata/internal/executor/ids"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
@@ -176,7 +177,7 @@ func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json
 // checkAnswer checks one answer and completes its submission.
 func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.AnswerCheck, error), request Request, now time.Time, said Answer, w *submission) error {
 	i := w.interrupt
-	if err := errs.ValidateJSON("the answer", said.Value, fermata.MaxAnswerBytes); err != nil {
+	if err := errs.ValidateJSON("the answer", said.Value, limits.MaxAnswerBytes); err != nil {
 		return err
 	}
 	sent, err := dc.checkIdentity(i, request, now, said.Value)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/executor/background"
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/ident"
@@ -106,8 +107,8 @@ func (o *Sender) receive(ctx context.Context, document store.Document, handle fu
 		failure = callReceiver(called, handle, index.Channel, channel.Inbound{Account: document.Account, ID: in.ID, Body: in.Body, At: in.At, Attempt: index.Attempts})
 		cancel()
 	}
-	next := now.Add(time.Since(since) + max(backoff(index.Attempts), channel.RetryAfter(failure)))
-	if index.Done = failure == nil; index.Done || channel.IsPermanent(failure) || index.Attempts >= maxInboundAttempts {
+	next := now.Add(time.Since(since) + max(backoff(index.Attempts), channelerror.RetryAfter(failure)))
+	if index.Done = failure == nil; index.Done || channelerror.IsPermanent(failure) || index.Attempts >= maxInboundAttempts {
 		next = time.Time{}
 	}
 	if failure != nil { // its text may contain anything

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/store"
 )
@@ -38,10 +38,10 @@ type outages struct {
 // pause returns the pause after a failed attempt, and remembers the delivery.
 func (o *outages) pause(kind string, ref deliveryRef, attempts int, failure error) time.Duration {
 	pause := backoff(attempts)
-	if after := channel.RetryAfter(failure); after > 0 { // the next attempt has a time
+	if after := channelerror.RetryAfter(failure); after > 0 { // the next attempt has a time
 		return max(after, min(pause, maxLimitedPause))
 	}
-	if !channel.IsOutage(failure) {
+	if !channelerror.IsOutage(failure) {
 		return pause
 	}
 	o.mu.Lock()

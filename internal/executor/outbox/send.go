@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/recovery"
@@ -31,7 +32,7 @@ func (o *Sender) send(d *claimed) (result sendResult, err error) {
 	called := false
 	defer func() {
 		if result == willRetry {
-			o.stats.NoteRetry(d.index.Channel, d.document.ID, time.Now().Add(2*max(backoff(d.index.Attempts), channel.RetryAfter(err))+claimLease))
+			o.stats.NoteRetry(d.index.Channel, d.document.ID, time.Now().Add(2*max(backoff(d.index.Attempts), channelerror.RetryAfter(err))+claimLease))
 		} else {
 			o.stats.NoteSettled(d.index.Channel, d.document.ID, result == gaveUp)
 			o.endOutage(d, called && err == nil)
@@ -176,7 +177,7 @@ func (o *Sender) recordFailed(d *claimed, request *docs.Request, over bool, fail
 	pause := o.outages.pause(d.index.Channel, deliveryRef{d.document.Account, d.document.ID}, d.index.Attempts, failure)
 	next := d.storeNow().Add(pause)
 	// otherwise a notice that a channel never accepts would be tried without end
-	if channel.IsPermanent(failure) || over && d.index.Attempts >= maxAttemptsAfterEnd && d.endedFor(request) >= minAfterEnd {
+	if channelerror.IsPermanent(failure) || over && d.index.Attempts >= maxAttemptsAfterEnd && d.endedFor(request) >= minAfterEnd {
 		result, state, next = gaveUp, docs.DeliveryDead, time.Time{}
 	}
 	code := desk.NoticeFailureCode(failure)

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/errs"
 	"github.com/fermata-go/fermata/internal/executor/retry"
 	"github.com/fermata-go/fermata/internal/executor/txn"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
@@ -80,7 +81,7 @@ func (s *Service) checkReceipt(run store.Run, receipt *docs.Receipt) error {
 	if receipt.Result == nil {
 		return nil
 	}
-	if err := errs.ValidateJSON("the result", receipt.Result, fermata.MaxAnswerBytes); err != nil {
+	if err := errs.ValidateJSON("the result", receipt.Result, limits.MaxAnswerBytes); err != nil {
 		return err
 	}
 	receipt.Result, err = strictjson.Canonical(receipt.Result)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/background"
 	"github.com/fermata-go/fermata/internal/executor/docs"
@@ -241,7 +242,7 @@ func (s *subscription) fail(failure error, now time.Time) time.Time {
 		s.Since = now
 	}
 	pause := min(time.Second<<min(s.Failures-1, 20), maxBackoff)
-	s.Next = now.Add(max(pause, min(channel.RetryAfter(failure), maxPause)))
+	s.Next = now.Add(max(pause, min(channelerror.RetryAfter(failure), maxPause)))
 	switch {
 	case webhook.IsGone(failure):
 		s.Disabled = "the receiver answered 410 Gone"

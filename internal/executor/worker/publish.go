@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/ids"
 	"github.com/fermata-go/fermata/internal/executor/requests"
 	"github.com/fermata-go/fermata/internal/executor/txn"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/provider"
@@ -128,8 +129,8 @@ func normalizeInterrupt(q *provider.Interrupt) (code, problem string) {
 		return codeBadQuestion, "its id is reserved"
 	case len(q.Kind) > errs.MaxName || !utf8.ValidString(q.Kind):
 		return codeBadQuestion, fmt.Sprintf("its kind is not a text of %d bytes at most", errs.MaxName)
-	case len(q.Data) > fermata.MaxDataBytes:
-		return provider.CodeDataTooLarge, fmt.Sprintf("what it shows has %d bytes; %d are allowed", len(q.Data), fermata.MaxDataBytes)
+	case len(q.Data) > limits.MaxDataBytes:
+		return provider.CodeDataTooLarge, fmt.Sprintf("what it shows has %d bytes; %d are allowed", len(q.Data), limits.MaxDataBytes)
 	case q.AnswerSchema != nil && strictjson.CheckValue(q.AnswerSchema) != nil:
 		return codeBadQuestion, "the schema of its answer is not JSON with one meaning"
 	case q.Data == nil:

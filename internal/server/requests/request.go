@@ -8,10 +8,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
@@ -37,7 +37,7 @@ func (h *Handlers) registerRequests(to huma.API) {
 	huma.Register(to, endpoint.New("count-requests", http.MethodGet, api.Prefix+"/requests/counts", "Count the requests in the lists of the inbox", authn.RoleApprover, authn.RoleAuditor), h.countRequests)
 	huma.Register(to, endpoint.New("get-request", http.MethodGet, api.Prefix+"/requests/{id}", "Get a request", authn.RoleAgent, authn.RoleApprover, authn.RoleAuditor), h.getRequest)
 	decide := endpoint.New("decide", http.MethodPost, api.Prefix+"/requests/{id}/decision", "Decide a request", authn.RoleApprover)
-	decide.MaxBodyBytes = fermata.MaxAnswerBytes + 4096
+	decide.MaxBodyBytes = limits.MaxAnswerBytes + 4096
 	decide.Responses = outcomes.Responses(to)
 	endpoint.SetAction(decide, endpoint.ActionDecide)
 	huma.Register(to, decide, h.decide)

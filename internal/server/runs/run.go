@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/sanitize"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
@@ -62,7 +63,7 @@ func (h *Handlers) registerRuns(to huma.API) {
 	huma.Register(to, retry, h.retryRun)
 	receipt := endpoint.New("send-receipt", http.MethodPost, api.Prefix+"/runs/{stateKey}/receipt", "Say what an external agent did after the decision", authn.RoleAgent)
 	receipt.Description = "The same receipt can be sent again; another one for the same run is rejected. Reconciliation compares it with the decision: see docs/external-agents.md."
-	receipt.MaxBodyBytes = fermata.MaxAnswerBytes + 4096
+	receipt.MaxBodyBytes = limits.MaxAnswerBytes + 4096
 	huma.Register(to, receipt, h.sendReceipt)
 }
 

@@ -1,4 +1,5 @@
-package provider
+// Package kinds knows the kinds of questions that only Fermata itself asks.
+package kinds
 
 import (
 	"slices"
@@ -8,15 +9,14 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// builtInKinds are the kinds that only Fermata itself asks.
-var builtInKinds = []string{fermata.Approval.Name(), fermata.EffectInDoubt.Name(), "approval-gate", "hold", "tool-response", "tool-follow-up", "limit-reached"}
+var builtIn = []string{fermata.Approval.Name(), fermata.EffectInDoubt.Name(), "approval-gate", "hold", "tool-response", "tool-follow-up", "limit-reached"}
 
-// BuiltInKind returns the kind of Fermata that a kind is or looks like; "" for other kinds. People
+// BuiltIn returns the kind of Fermata that a kind is or looks like; "" for other kinds. People
 // know these kinds, so an agent elsewhere must not ask its own questions with them.
-func BuiltInKind(kind string) string {
+func BuiltIn(kind string) string {
 	same := func(name string) bool { return foldKind(name) == foldKind(kind) }
-	if n := slices.IndexFunc(builtInKinds, same); n >= 0 {
-		return builtInKinds[n]
+	if n := slices.IndexFunc(builtIn, same); n >= 0 {
+		return builtIn[n]
 	}
 	return ""
 }

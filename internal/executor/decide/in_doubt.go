@@ -29,15 +29,15 @@ func (w submission) voteKey() string {
 	default:
 		return ""
 	}
-	var said fermata.EffectResolution
-	if json.Unmarshal(w.value, &said) != nil {
+	var resolution fermata.EffectResolution
+	if json.Unmarshal(w.value, &resolution) != nil {
 		return ""
 	}
-	if !said.Happened {
+	if !resolution.Happened {
 		return "it did not happen"
 	}
-	receipt, err := strictjson.Canonical(said.Receipt)
-	if said.Receipt == nil || err != nil {
+	receipt, err := strictjson.Canonical(resolution.Receipt)
+	if resolution.Receipt == nil || err != nil {
 		return "it happened"
 	}
 	return "it happened: " + ids.Hash("receipt", receipt)
@@ -46,8 +46,8 @@ func (w submission) voteKey() string {
 // checkAgainstLedger rejects the answer that an effect did not happen if the ledger has its receipt
 // by now: its owner was slow, and had not failed.
 func (dc *Decider) checkAgainstLedger(ctx context.Context, w *submission) error {
-	var said fermata.EffectResolution
-	if err := json.Unmarshal(w.value, &said); err != nil || said.Happened {
+	var resolution fermata.EffectResolution
+	if err := json.Unmarshal(w.value, &resolution); err != nil || resolution.Happened {
 		return err
 	}
 	happened, err := dc.requests.LedgerHasReceipt(ctx, w.interrupt)

@@ -43,11 +43,11 @@ func (dc *Decider) RecordPending(ctx context.Context, account, id string) error 
 }
 
 func (dc *Decider) tryRecordPending(ctx context.Context, account, id string) error {
-	asked, err := dc.store.InboxItem(ctx, account, id)
+	item, err := dc.store.InboxItem(ctx, account, id)
 	if err != nil {
 		return err
 	}
-	l, err := dc.loadSnapshot(ctx, account, asked.StateKey)
+	l, err := dc.loadSnapshot(ctx, account, item.StateKey)
 	if err != nil {
 		return err
 	}
@@ -55,16 +55,16 @@ func (dc *Decider) tryRecordPending(ctx context.Context, account, id string) err
 	if i < 0 {
 		return nil // the run was cancelled, or another process was faster
 	}
-	known, err := l.requestDoc(dc, id)
-	if err != nil || known.Pending == nil {
+	stored, err := l.requestDoc(dc, id)
+	if err != nil || stored.Pending == nil {
 		return err
 	}
-	vote, w, err := dc.pendingSubmission(ctx, l.Open[i], known.Request)
+	vote, w, err := dc.pendingSubmission(ctx, l.Open[i], stored.Request)
 	if err != nil {
 		return err
 	}
 	request := Request{
-		Account: account, StateKey: asked.StateKey, Actor: vote.By, Via: vote.Via, Auth: vote.Auth,
+		Account: account, StateKey: item.StateKey, Actor: vote.By, Via: vote.Via, Auth: vote.Auth,
 		ResumeID: ident.Derive("undo", id, vote.By, vote.At.String()), Targets: map[string]Answer{id: {}},
 	}
 	decision := newDecision(l.Run, request)
@@ -74,7 +74,7 @@ func (dc *Decider) tryRecordPending(ctx context.Context, account, id string) err
 	}
 	tx := txn.NewDecision(l.Run, meta, l.ReadAt, request.ResumeID)
 	session := dc.governor.NewSession(tx, history.New(dc.docs, l.Run))
-	if err := dc.applySubmission(ctx, session, request, desk.Tick{}, &w, known, nil, &decision); err != nil {
+	if err := dc.applySubmission(ctx, session, request, desk.Tick{}, &w, stored, nil, &decision); err != nil {
 		return err
 	}
 	if err := session.AddCounters(); err != nil {
@@ -130,14 +130,14 @@ func (dc *Decider) PendingOf(ctx context.Context, l *runSnapshot, request Reques
 		}
 	}
 	for _, id := range ids {
-		known, err := dc.docs.Request(ctx, request.Account, id)
-		if docs.IsNotFound(err) || err == nil && known == nil {
+		stored, err := dc.docs.Request(ctx, request.Account, id)
+		if docs.IsNotFound(err) || err == nil && stored == nil {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if p := known.Pending; p != nil && p.By == request.Actor {
+		if p := stored.Pending; p != nil && p.By == request.Actor {
 			return p, nil
 		}
 	}

@@ -19,18 +19,18 @@ func refusedVerb(request Request, refused *RefusedError) audit.Verb {
 		}
 		return auditrec.RefusedVerbs[by.Command]
 	}
-	var said fermata.Decision
-	if json.Unmarshal(request.Targets[refused.Interrupt].Value, &said) != nil {
+	var decision fermata.Decision
+	if json.Unmarshal(request.Targets[refused.Interrupt].Value, &decision) != nil {
 		return ""
 	}
 	switch {
-	case said.Verb == fermata.VerbReject:
+	case decision.Verb == fermata.VerbReject:
 		return audit.VerbReject
-	case said.Verb == fermata.VerbReturn:
+	case decision.Verb == fermata.VerbReturn:
 		return audit.VerbReturn
-	case said.Verb == fermata.VerbApprove && said.Args != nil:
+	case decision.Verb == fermata.VerbApprove && decision.Args != nil:
 		return audit.VerbApproveWithEdits
-	case said.Verb == fermata.VerbApprove:
+	case decision.Verb == fermata.VerbApprove:
 		return audit.VerbApprove
 	}
 	return ""

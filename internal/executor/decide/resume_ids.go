@@ -58,8 +58,8 @@ type resumeRecord struct {
 }
 
 func (dc *Decider) resumeRecord(ctx context.Context, d store.Decision) (kept resumeRecord, err error) {
-	paper, err := dc.docs.ReadIndex(ctx, d.Account, docs.ResumeKind, resumeDocID(d), &kept.resumeIndex)
-	kept.run, kept.revision = paper.Run, paper.Revision
+	document, err := dc.docs.ReadIndex(ctx, d.Account, docs.ResumeKind, resumeDocID(d), &kept.resumeIndex)
+	kept.run, kept.revision = document.Run, document.Revision
 	return kept, err
 }
 

@@ -21,13 +21,13 @@ type returnAnswer struct {
 // checkReturn completes the submission if the answer returns the request for redesign, and reports
 // whether it does. It is possible for every kind, if the requirement says so. Otherwise the answer
 // is checked like any other.
-func (dc *Decider) checkReturn(l *runSnapshot, said Answer, w *submission) (bool, error) {
+func (dc *Decider) checkReturn(l *runSnapshot, submitted Answer, w *submission) (bool, error) {
 	var back returnAnswer
-	if strictjson.Decode(said.Value, &back) != nil || back.Verb != fermata.VerbReturn {
+	if strictjson.Decode(submitted.Value, &back) != nil || back.Verb != fermata.VerbReturn {
 		return false, nil
 	}
-	known, err := l.requestDoc(dc, w.Interrupt)
-	if err != nil || known.Requirement.OnEscalate != requirement.EscalateReturns {
+	stored, err := l.requestDoc(dc, w.Interrupt)
+	if err != nil || stored.Requirement.OnEscalate != requirement.EscalateReturns {
 		return false, err
 	}
 	w.Verdict = store.VerdictReject

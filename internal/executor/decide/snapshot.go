@@ -55,11 +55,11 @@ func (dc *Decider) reloadSnapshot(ctx context.Context, l *runSnapshot) error {
 func (dc *Decider) Load(ctx context.Context, request *Request) (*runSnapshot, error) {
 	if request.StateKey == "" && len(request.Targets) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(request.Targets)))
-		asked, err := dc.store.InboxItem(ctx, request.Account, first)
+		item, err := dc.store.InboxItem(ctx, request.Account, first)
 		if err != nil {
 			return nil, err
 		}
-		request.StateKey = asked.StateKey
+		request.StateKey = item.StateKey
 	}
 	l, err := dc.loadSnapshot(ctx, request.Account, request.StateKey)
 	if err == nil {
@@ -75,14 +75,14 @@ func (dc *Decider) loadOriginalRun(ctx context.Context, l *runSnapshot, targets 
 		if slices.ContainsFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id }) {
 			continue
 		}
-		asked, err := dc.store.InboxItem(ctx, l.Run.Account, id)
+		item, err := dc.store.InboxItem(ctx, l.Run.Account, id)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			continue
 		case err != nil:
 			return err
-		case asked.Run != l.Run.ID && asked.StateKey == l.Run.StateKey && asked.State != store.InterruptPending:
-			l.Run.ID, l.Run.Provider, l.Run.Graph = asked.Run, asked.Provider, asked.Graph
+		case item.Run != l.Run.ID && item.StateKey == l.Run.StateKey && item.State != store.InterruptPending:
+			l.Run.ID, l.Run.Provider, l.Run.Graph = item.Run, item.Provider, item.Graph
 			l.Open, l.Documents, l.Meta = nil, nil, nil
 			return nil
 		}
@@ -93,12 +93,12 @@ func (dc *Decider) loadOriginalRun(ctx context.Context, l *runSnapshot, targets 
 // requestDoc returns the request of an open interrupt. Every interrupt has one; without it no
 // person is eligible to decide.
 func (l *runSnapshot) requestDoc(e *Decider, interrupt string) (*docs.Request, error) {
-	paper := l.Document(store.RequestDocument, interrupt)
-	if paper == nil {
+	document := l.Document(store.RequestDocument, interrupt)
+	if document == nil {
 		//mutate:request-document-required
 		return nil, e.store.Report(l.Run.Account, string(store.RequestDocument), interrupt, errors.New("it is gone"))
 	}
-	return e.docs.DecodeRequest(*paper)
+	return e.docs.DecodeRequest(*document)
 }
 
 // metaOf returns the metadata of the run. It does not put them into the cache: the run may have
@@ -106,13 +106,13 @@ func (l *runSnapshot) requestDoc(e *Decider, interrupt string) (*docs.Request, e
 func (l *runSnapshot) metaOf(ctx context.Context, e *Decider) (d docs.RunMeta, err error) {
 	key := store.Key{Account: l.Run.Account, Run: l.Run.ID}
 	d, known := e.docs.MetaCache.Get(key)
-	paper := l.Document(docs.RunMetaKind, l.Run.ID)
+	document := l.Document(docs.RunMetaKind, l.Run.ID)
 	switch {
 	case known:
-	case paper == nil:
+	case document == nil:
 		d, err = e.docs.MetaOf(ctx, key.Account, key.Run)
 	default:
-		d, err = e.docs.DecodeMeta(*paper)
+		d, err = e.docs.DecodeMeta(*document)
 	}
 	if err == nil {
 		l.Meta = &d //mutate:snapshot-not-cached

@@ -103,18 +103,18 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Requ
 	var words []submission
 	// or of several that are refused, another one would be named each time
 	for _, id := range slices.Sorted(maps.Keys(targets)) {
-		said := targets[id]
-		w := submission{Answer: store.Answer{Interrupt: id, Verdict: store.VerdictAnswer, ShownDigest: said.Shown}, shownDigest: said.Shown, rendering: said.Rendering, confirm: said.Confirm}
+		submitted := targets[id]
+		w := submission{Answer: store.Answer{Interrupt: id, Verdict: store.VerdictAnswer, ShownDigest: submitted.Shown}, shownDigest: submitted.Shown, rendering: submitted.Rendering, confirm: submitted.Confirm}
 		i := slices.IndexFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id })
 		if i >= 0 { // otherwise the store says why it cannot be answered
 			w.interrupt, w.open = l.Open[i], true
-			if err := dc.checkNotMasked(l, w.interrupt, said.Value); err != nil {
+			if err := dc.checkNotMasked(l, w.interrupt, submitted.Value); err != nil {
 				return nil, err
 			}
-			if isReturn, err := dc.checkReturn(l, said, &w); err != nil {
+			if isReturn, err := dc.checkReturn(l, submitted, &w); err != nil {
 				return nil, err
 			} else if !isReturn {
-				if err := dc.checkAnswer(ctx, check, request, l.ReadAt, said, &w); err != nil {
+				if err := dc.checkAnswer(ctx, check, request, l.ReadAt, submitted, &w); err != nil {
 					return nil, err
 				}
 			}
@@ -130,11 +130,11 @@ func (dc *Decider) checkNotMasked(l *runSnapshot, i store.Interrupt, answer json
 	if !bytes.Contains(answer, []byte(desk.Masked)) {
 		return nil
 	}
-	known, err := l.requestDoc(dc, i.ID)
+	stored, err := l.requestDoc(dc, i.ID)
 	if err != nil {
 		return err
 	}
-	if err := known.CheckNotMasked(answer); err != nil {
+	if err := stored.CheckNotMasked(answer); err != nil {
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: err}
 	}
 	return nil
@@ -175,12 +175,12 @@ func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json
 }
 
 // checkAnswer checks one answer and completes its submission.
-func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.AnswerCheck, error), request Request, now time.Time, said Answer, w *submission) error {
+func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.AnswerCheck, error), request Request, now time.Time, submitted Answer, w *submission) error {
 	i := w.interrupt
-	if err := errs.ValidateJSON("the answer", said.Value, limits.MaxAnswerBytes); err != nil {
+	if err := errs.ValidateJSON("the answer", submitted.Value, limits.MaxAnswerBytes); err != nil {
 		return err
 	}
-	sent, err := dc.checkIdentity(i, request, now, said.Value)
+	sent, err := dc.checkIdentity(i, request, now, submitted.Value)
 	if err != nil {
 		return err
 	}

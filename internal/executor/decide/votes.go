@@ -168,7 +168,7 @@ func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request
 			decision.Answers = append(decision.Answers, w.Answer)
 			continue
 		}
-		known, err := l.requestDoc(dc, w.Interrupt)
+		stored, err := l.requestDoc(dc, w.Interrupt)
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request
 		if approvals > w.approvals() {
 			approvedHere = []string{request.Actor}
 		}
-		if err := dc.applySubmission(ctx, session, request, w.toAct(request), w, known, approvedHere, decision); err != nil {
+		if err := dc.applySubmission(ctx, session, request, w.toAct(request), w, stored, approvedHere, decision); err != nil {
 			return err
 		}
 	}
@@ -193,7 +193,7 @@ func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request
 // applySubmission applies one answer to its request: with act, which is that of the answer, or the
 // tick that ends its undo window. approvedHere are the actors who approve something else of the run
 // in the same decision.
-func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session, request Request, act desk.Command, w *submission, known *docs.Request, approvedHere []string, decision *store.Decision) error {
+func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session, request Request, act desk.Command, w *submission, stored *docs.Request, approvedHere []string, decision *store.Decision) error {
 	tx := session.Tx
 	env := dc.requests.DeskEnv(tx.Now)
 	chargeKey, edit := "", func() *govern.Evaluation { return nil }
@@ -212,10 +212,10 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 		}
 	}
 	var err error
-	if env.PriorApprovers, err = dc.lockPriorApprovers(ctx, session, known, approvedHere, w.decision != nil && w.decision.Args != nil); err != nil {
+	if env.PriorApprovers, err = dc.lockPriorApprovers(ctx, session, stored, approvedHere, w.decision != nil && w.decision.Args != nil); err != nil {
 		return err
 	}
-	change, err := desk.Apply(known.Request, act, env)
+	change, err := desk.Apply(stored.Request, act, env)
 	if _, over := errors.AsType[*desk.ClosedError](err); over {
 		// The store says how it ended, and remembers that for the resume id. If the store finds it
 		// open, ErrStale makes us look again.
@@ -226,7 +226,7 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 	if err != nil {
 		return toRefusedError(w.interrupt, err)
 	}
-	if err := dc.checkEditedHold(request, w, known.Request); err != nil {
+	if err := dc.checkEditedHold(request, w, stored.Request); err != nil {
 		return err
 	}
 	if !change.Changed() {
@@ -235,7 +235,7 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 	if err := session.AddEditRuling(ctx, edit(), w.Interrupt); err != nil {
 		return err
 	}
-	if err := dc.requests.AddChange(tx, change, known.Revision); err != nil {
+	if err := dc.requests.AddChange(tx, change, stored.Revision); err != nil {
 		return err
 	}
 	if change.Decision == nil {
@@ -255,15 +255,15 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 }
 
 // checkEditedHold checks that the rules that asked allow the edits of a held state.
-func (dc *Decider) checkEditedHold(request Request, w *submission, asked desk.Request) error {
-	if w.value == nil || w.returned != nil || w.interrupt.Kind != docs.HoldKind || asked.Subject.Policy == "" || string(w.value) == "null" {
+func (dc *Decider) checkEditedHold(request Request, w *submission, before desk.Request) error {
+	if w.value == nil || w.returned != nil || w.interrupt.Kind != docs.HoldKind || before.Subject.Policy == "" || string(w.value) == "null" {
 		return nil
 	}
 	shown, err := dc.store.Data(w.interrupt)
 	if err != nil {
 		return err
 	}
-	if err = desk.CheckEditable(asked.Requirement, shown, w.value); errors.Is(err, desk.ErrInvalidEdit) {
+	if err = desk.CheckEditable(before.Requirement, shown, w.value); errors.Is(err, desk.ErrInvalidEdit) {
 		err = toRefusedError(w.interrupt, &desk.RefusedError{Command: desk.CommandRespond, Actor: request.Actor, Err: err})
 	}
 	return err
@@ -272,15 +272,15 @@ func (dc *Decider) checkEditedHold(request Request, w *submission, asked desk.Re
 // lockPriorApprovers returns the actors who approved something else in the same run, if that
 // excludes them here: also in requests that are open, and in the same decision. Edits need it as
 // well, because the policy for edited arguments may exclude them.
-func (dc *Decider) lockPriorApprovers(ctx context.Context, session *govern.Session, known *docs.Request, approvedHere []string, edits bool) ([]string, error) {
+func (dc *Decider) lockPriorApprovers(ctx context.Context, session *govern.Session, stored *docs.Request, approvedHere []string, edits bool) ([]string, error) {
 	//mutate:edit-excludes-prior-approver
-	if !edits && !slices.Contains(known.Requirement.Exclude, requirement.DutyPriorApprover) {
+	if !edits && !slices.Contains(stored.Requirement.Exclude, requirement.DutyPriorApprover) {
 		return nil, nil
 	}
 	if err := dc.touchApprovers(ctx, session.Tx); err != nil { //mutate:prior-approvals-locked-first
 		return nil, err
 	}
-	return session.History.PriorApprovers(ctx, known.Request, approvedHere)
+	return session.History.PriorApprovers(ctx, stored.Request, approvedHere)
 }
 
 // touchApprovers makes one of two concurrent approvals in a run stale, so that it is tried again.
@@ -290,11 +290,11 @@ func (dc *Decider) touchApprovers(ctx context.Context, c *txn.Tx) error {
 	if slices.ContainsFunc(c.Documents, func(p store.DocumentChange) bool { return p.Kind == docs.ApproversKind }) {
 		return nil
 	}
-	paper, err := dc.store.Document(ctx, c.Run.Account, docs.ApproversKind, c.Run.ID)
+	document, err := dc.store.Document(ctx, c.Run.Account, docs.ApproversKind, c.Run.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	c.Documents = append(c.Documents, store.DocumentChange{Kind: docs.ApproversKind, ID: c.Run.ID, Run: c.Run.ID, BaseRevision: paper.Revision})
+	c.Documents = append(c.Documents, store.DocumentChange{Kind: docs.ApproversKind, ID: c.Run.ID, Run: c.Run.ID, BaseRevision: document.Revision})
 	return nil
 }
 
@@ -332,22 +332,22 @@ func (dc *Decider) toStoreAnswer(w submission, decided desk.Request) (store.Answ
 	final := *decided.Decision
 	answer := store.Answer{Interrupt: w.Interrupt}
 	by := fermata.Attestation{By: strings.Join(final.By, ", "), Auth: string(docs.WeakestAuth(decided))}
-	said := fermata.Decision{By: by.By, Auth: by.Auth, Reason: final.Reason}
+	decision := fermata.Decision{By: by.By, Auth: by.Auth, Reason: final.Reason}
 	value := final.Value
 	var err error
 	switch final.Outcome {
 	case desk.OutcomeApproved:
 		answer.Verdict, answer.ApprovedDigest = store.VerdictApprove, final.Digest
-		said.Verb, said.Args, said.Codes, said.Reason = fermata.VerbApprove, final.Args, final.Codes, w.decision.Reason
-		said.Conditions = final.Conditions
-		value, err = json.Marshal(said)
+		decision.Verb, decision.Args, decision.Codes, decision.Reason = fermata.VerbApprove, final.Args, final.Codes, w.decision.Reason
+		decision.Conditions = final.Conditions
+		value, err = json.Marshal(decision)
 	case desk.OutcomeRejected:
-		answer.Verdict, said.Verb = store.VerdictReject, fermata.VerbReject
-		said.Codes = slices.DeleteFunc(slices.Clone(final.Codes), func(c string) bool { return c == docs.UnspecifiedReason })
-		value, err = json.Marshal(said)
+		answer.Verdict, decision.Verb = store.VerdictReject, fermata.VerbReject
+		decision.Codes = slices.DeleteFunc(slices.Clone(final.Codes), func(c string) bool { return c == docs.UnspecifiedReason })
+		value, err = json.Marshal(decision)
 	case desk.OutcomeReturned:
-		answer.Verdict, said.Verb = store.VerdictReject, fermata.VerbReturn
-		value, err = json.Marshal(said)
+		answer.Verdict, decision.Verb = store.VerdictReject, fermata.VerbReturn
+		value, err = json.Marshal(decision)
 	case desk.OutcomeAnswered:
 		answer.Verdict = store.VerdictAnswer
 		value, err = by.Write(docs.AttestedFields(w.interrupt.Kind), value)

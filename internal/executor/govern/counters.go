@@ -91,8 +91,8 @@ func (s *Session) loadCounters(ctx context.Context, key string, demands []policy
 }
 
 func (s *Session) counterFor(ctx context.Context, name string) (*counter, error) {
-	if known := s.counters[name]; known != nil {
-		return known, nil
+	if cached := s.counters[name]; cached != nil {
+		return cached, nil
 	}
 	found, err := s.governor.readCounter(ctx, s.Tx.Run.Account, name)
 	s.counters[name] = found
@@ -101,23 +101,23 @@ func (s *Session) counterFor(ctx context.Context, name string) (*counter, error)
 
 func (gv *Governor) readCounter(ctx context.Context, account, name string) (c *counter, err error) {
 	c = &counter{name: name}
-	paper, err := gv.docs.ReadIndex(ctx, account, docs.CounterKind, counterID(name), c)
-	c.revision = paper.Revision
+	document, err := gv.docs.ReadIndex(ctx, account, docs.CounterKind, counterID(name), c)
+	c.revision = document.Revision
 	return c, err
 }
 
 // receiptFor returns what the action was charged before, if it has a key.
 func (s *Session) receiptFor(ctx context.Context, key string) (b *chargeReceipt, err error) {
-	if known := s.receipts[key]; known != nil {
-		return known, nil
+	if cached := s.receipts[key]; cached != nil {
+		return cached, nil
 	}
 	b = &chargeReceipt{Charges: make(map[string]charge)}
 	if key != "" {
-		paper, err := s.governor.docs.ReadIndex(ctx, s.Tx.Run.Account, docs.ChargeKind, key, b)
+		document, err := s.governor.docs.ReadIndex(ctx, s.Tx.Run.Account, docs.ChargeKind, key, b)
 		if err != nil {
 			return nil, err
 		}
-		b.revision = paper.Revision
+		b.revision = document.Revision
 	}
 	s.receipts[key] = b
 	return b, nil

@@ -39,16 +39,16 @@ func (gv *Governor) AddGrant(c *txn.Tx, g *Grant) error {
 // ListGrants lists what is remembered in an account, also what has ended.
 func (gv *Governor) ListGrants(ctx context.Context, account string) ([]Grant, error) {
 	var all []Grant
-	for paper, err := range gv.docs.Documents(ctx, account, docs.GrantKind, store.DocumentFilter{Limit: docs.DocumentsPerPage}) {
+	for document, err := range gv.docs.Documents(ctx, account, docs.GrantKind, store.DocumentFilter{Limit: docs.DocumentsPerPage}) {
 		if err != nil {
 			return nil, err
 		}
-		if paper.Body == nil {
+		if document.Body == nil {
 			continue // it was erased
 		}
-		g, err := gv.DecodeGrant(paper)
+		g, err := gv.DecodeGrant(document)
 		if err != nil { // it allows nothing then; the others still do
-			gv.config.Log.Error("grant is unreadable", "account", paper.Account, "grant", paper.ID, "err", err)
+			gv.config.Log.Error("grant is unreadable", "account", document.Account, "grant", document.ID, "err", err)
 			continue
 		}
 		all = append(all, g)
@@ -57,9 +57,9 @@ func (gv *Governor) ListGrants(ctx context.Context, account string) ([]Grant, er
 }
 
 // DecodeGrant decodes the document of a grant.
-func (gv *Governor) DecodeGrant(paper store.Document) (Grant, error) {
-	g := Grant{revision: paper.Revision}
-	err := gv.docs.DecodeBody(paper, &g)
+func (gv *Governor) DecodeGrant(document store.Document) (Grant, error) {
+	g := Grant{revision: document.Revision}
+	err := gv.docs.DecodeBody(document, &g)
 	return g, err
 }
 
@@ -70,14 +70,14 @@ func (gv *Governor) RevokeGrant(ctx context.Context, account, id string, by desk
 }
 
 func (gv *Governor) tryRevokeGrant(ctx context.Context, account, id string, by desk.From) error {
-	paper, err := gv.store.Document(ctx, account, docs.GrantKind, id)
-	if err == nil && paper.Body == nil {
+	document, err := gv.store.Document(ctx, account, docs.GrantKind, id)
+	if err == nil && document.Body == nil {
 		err = store.ErrNotFound // it was erased
 	}
 	if err != nil {
 		return err
 	}
-	g, err := gv.DecodeGrant(paper)
+	g, err := gv.DecodeGrant(document)
 	if err != nil || !g.Revoked.IsZero() {
 		return err
 	}

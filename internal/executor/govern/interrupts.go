@@ -97,15 +97,15 @@ func newAnswerByRule(rules []string, grant string, at time.Time) *AnswerByRule {
 
 // recordedAnswer returns the approval that an earlier attempt recorded, or nil.
 func (s *Session) recordedAnswer(ctx context.Context, key string) (*AnswerByRule, error) {
-	paper, err := s.governor.findRuling(ctx, s.Tx.Run, key)
-	if paper == nil || err != nil {
+	document, err := s.governor.findRuling(ctx, s.Tx.Run, key)
+	if document == nil || err != nil {
 		return nil, err
 	}
 	var facts rulingIndex
-	if err := json.Unmarshal(paper.Index, &facts); err != nil || len(facts.Rules) == 0 {
-		return nil, fmt.Errorf("executor: the recorded ruling %s is invalid: %w", paper.ID, err)
+	if err := json.Unmarshal(document.Index, &facts); err != nil || len(facts.Rules) == 0 {
+		return nil, fmt.Errorf("executor: the recorded ruling %s is invalid: %w", document.ID, err)
 	}
-	day, _, _ := strings.Cut(paper.ID, "/") // see rulingID
+	day, _, _ := strings.Cut(document.ID, "/") // see rulingID
 	at, err := time.Parse(rulingTimeFormat, day)
 	return newAnswerByRule(facts.Rules, facts.Grant, at), err
 }
@@ -139,9 +139,9 @@ func (s *Session) recordAllowedInterrupt(ctx context.Context, key string, j *Eva
 
 // approvalDigest returns the digest of the action that an approval is about.
 func approvalDigest(q provider.Interrupt) (string, error) {
-	var asked fermata.ApprovalRequest
-	err := json.Unmarshal(q.Data, &asked)
-	return asked.Digest, err
+	var request fermata.ApprovalRequest
+	err := json.Unmarshal(q.Data, &request)
+	return request.Digest, err
 }
 
 // evaluateInterrupt evaluates the policy for an interrupt of any kind.

@@ -26,15 +26,15 @@ func (gv *Governor) Replay(ctx context.Context, account string, candidate *polic
 // rulingsSince goes through the rulings of an account, the oldest first.
 func (gv *Governor) rulingsSince(ctx context.Context, account string, from time.Time) iter.Seq2[replay.RecordedRuling, error] {
 	return func(yield func(replay.RecordedRuling, error) bool) {
-		for paper, err := range gv.docs.Documents(ctx, account, docs.RulingKind, store.DocumentFilter{After: rulingTime(from), Limit: docs.RulingsPerPage}) {
+		for document, err := range gv.docs.Documents(ctx, account, docs.RulingKind, store.DocumentFilter{After: rulingTime(from), Limit: docs.RulingsPerPage}) {
 			if err != nil {
 				yield(replay.RecordedRuling{}, err)
 				return
 			}
-			if paper.Body == nil {
+			if document.Body == nil {
 				continue // filed with DeskConfig.DiscardRulings
 			}
-			r, err := gv.decodeRuling(paper)
+			r, err := gv.decodeRuling(document)
 			if ended := ctx.Err(); ended != nil {
 				err = ended // rules may take long for each
 			}
@@ -45,9 +45,9 @@ func (gv *Governor) rulingsSince(ctx context.Context, account string, from time.
 	}
 }
 
-func (gv *Governor) decodeRuling(paper store.Document) (r replay.RecordedRuling, err error) {
-	if err = gv.docs.DecodeBody(paper, &r); err != nil {
-		err = fmt.Errorf("executor: ruling %s: %w", paper.ID, err)
+func (gv *Governor) decodeRuling(document store.Document) (r replay.RecordedRuling, err error) {
+	if err = gv.docs.DecodeBody(document, &r); err != nil {
+		err = fmt.Errorf("executor: ruling %s: %w", document.ID, err)
 	}
 	return r, err
 }

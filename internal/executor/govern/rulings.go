@@ -28,8 +28,8 @@ type rulingIndex struct {
 	Tool    string         `json:"tool"`
 }
 
-// rulingID is the id of a ruling's paper. Ids sort by time; of rulings that are filed together, an
-// approval is the last.
+// rulingID is the id of a ruling's document. Ids sort by time; of rulings that are recorded
+// together, an approval is the last.
 func rulingID(at time.Time, stage replay.Stage, key string) string {
 	order := "1"
 	if stage == replay.StageApproved {
@@ -59,30 +59,30 @@ func (s *Session) addRuling(ctx context.Context, j *Evaluation, stage replay.Sta
 		return err
 	}
 	//mutate:ruling-belongs-to-run
-	paper := store.DocumentChange{Kind: docs.RulingKind, ID: rulingID(s.Tx.Now, stage, key), Run: s.Tx.Run.ID, Index: facts}
+	document := store.DocumentChange{Kind: docs.RulingKind, ID: rulingID(s.Tx.Now, stage, key), Run: s.Tx.Run.ID, Index: facts}
 	if !s.governor.config.DiscardRulings {
-		if paper.Body, err = json.Marshal(ruled); err != nil {
+		if document.Body, err = json.Marshal(ruled); err != nil {
 			return err
 		}
 	}
-	s.Tx.Documents = append(s.Tx.Documents, paper)
+	s.Tx.Documents = append(s.Tx.Documents, document)
 	return nil
 }
 
 // hasRuling reports whether a ruling was written before, perhaps by an earlier attempt that failed.
 func (gv *Governor) hasRuling(ctx context.Context, run store.Run, key string) (bool, error) {
-	paper, err := gv.findRuling(ctx, run, key)
-	return paper != nil, err
+	document, err := gv.findRuling(ctx, run, key)
+	return document != nil, err
 }
 
 // findRuling returns the document of a ruling, or nil.
 func (gv *Governor) findRuling(ctx context.Context, run store.Run, key string) (*store.Document, error) {
-	for paper, err := range gv.docs.Documents(ctx, run.Account, docs.RulingKind, store.DocumentFilter{Run: run.ID, Limit: docs.RulingsPerPage}) {
+	for document, err := range gv.docs.Documents(ctx, run.Account, docs.RulingKind, store.DocumentFilter{Run: run.ID, Limit: docs.RulingsPerPage}) {
 		if err != nil {
 			return nil, err
 		}
-		if strings.HasSuffix(paper.ID, "/"+key) {
-			return &paper, nil
+		if strings.HasSuffix(document.ID, "/"+key) {
+			return &document, nil
 		}
 	}
 	return nil, nil
@@ -140,16 +140,16 @@ func (s *Session) addPolicyText(ctx context.Context, set *policy.Set) error {
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	paper := store.DocumentChange{Kind: docs.PolicyKind, ID: name.digest}
-	if paper.Body, err = json.Marshal(policyBody{Version: set.Version(), Text: set.Source()}); err != nil {
+	document := store.DocumentChange{Kind: docs.PolicyKind, ID: name.digest}
+	if document.Body, err = json.Marshal(policyBody{Version: set.Version(), Text: set.Source()}); err != nil {
 		return err
 	}
-	s.Tx.Documents = append(s.Tx.Documents, paper)
+	s.Tx.Documents = append(s.Tx.Documents, document)
 	//mutate:policy-load-audited
 	return s.Tx.AddAudit(auditrec.SystemActor, audit.Location{}, audit.PolicyLoaded{Ruling: audit.Ruling{Digest: name.digest, Version: truncateForAudit(set.Version())}, Rules: len(set.Rules())})
 }
 
-// policyBody is the body of a policy's paper.
+// policyBody is the body of a policy's document.
 type policyBody struct {
 	Version string `json:"version,omitempty"`
 	Text    string `json:"text"`
@@ -168,7 +168,7 @@ func (gv *Governor) PolicyByDigest(ctx context.Context, account, digest string) 
 	if digest == "" || len(digest) > errs.MaxName {
 		return PolicyText{}, store.ErrNotFound
 	}
-	paper, err := gv.store.Document(ctx, account, docs.PolicyKind, digest)
+	document, err := gv.store.Document(ctx, account, docs.PolicyKind, digest)
 	if errors.Is(err, store.ErrNotFound) {
 		if set := gv.CurrentPolicy(); set != nil && set.Digest() == digest {
 			return PolicyText{Digest: digest, Version: set.Version(), Text: set.Source()}, nil
@@ -178,8 +178,8 @@ func (gv *Governor) PolicyByDigest(ctx context.Context, account, digest string) 
 		return PolicyText{}, err
 	}
 	var kept policyBody
-	err = gv.docs.DecodeBody(paper, &kept)
-	return PolicyText{Digest: digest, Version: kept.Version, Text: kept.Text, Since: paper.Created}, err
+	err = gv.docs.DecodeBody(document, &kept)
+	return PolicyText{Digest: digest, Version: kept.Version, Text: kept.Text, Since: document.Created}, err
 }
 
 // truncateForAudit cuts a text to what an audit line may have, and makes it valid UTF-8: a denial

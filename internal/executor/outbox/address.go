@@ -149,14 +149,14 @@ func (x *expansion) peopleOf(ctx context.Context, target string) (names []string
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	names, known, err := lister.People(ctx, target)
+	names, found, err := lister.People(ctx, target)
 	switch {
 	case err != nil:
 		x.sender.config.Log.Error("people of a target not found", "account", x.account, "target", target, "err", err)
 		return nil, codeDirectoryDown
-	case known && len(names) == 0 && kind == "oncall":
+	case found && len(names) == 0 && kind == "oncall":
 		return nil, codeNoOneOnCall
-	case known && len(names) == 0:
+	case found && len(names) == 0:
 		return nil, codeEmptyGroup
 	}
 	names = slices.Sorted(slices.Values(names))
@@ -180,16 +180,16 @@ func (x *expansion) whyNot(person string, named bool) string {
 
 // addPerson adds the addresses of a person, or of their delegate while they are absent.
 func (x *expansion) addPerson(ctx context.Context, target, person string) error {
-	known, err := x.sender.person(ctx, x.account, person)
+	profile, err := x.sender.person(ctx, x.account, person)
 	if err != nil {
 		return err
 	}
 	receiver := person
 	for range maxStandIns {
-		if !known.Settings.AwayAt(x.now) || !isInvitation(x.notice) {
+		if !profile.Settings.AwayAt(x.now) || !isInvitation(x.notice) {
 			break
 		}
-		delegate := known.Settings.Away.Delegate
+		delegate := profile.Settings.Away.Delegate
 		if delegate == "" {
 			x.miss("user:"+person, codeAway)
 			return nil
@@ -199,23 +199,23 @@ func (x *expansion) addPerson(ctx context.Context, target, person string) error 
 			return nil
 		}
 		receiver = delegate
-		if known, err = x.sender.person(ctx, x.account, delegate); err != nil {
+		if profile, err = x.sender.person(ctx, x.account, delegate); err != nil {
 			return err
 		}
 	}
 	about := people.About{Notice: x.notice.Kind, Kind: x.request.Subject.Kind, Risk: x.request.Subject.Risk}
-	if known.Settings.AwayAt(x.now) && isInvitation(x.notice) {
+	if profile.Settings.AwayAt(x.now) && isInvitation(x.notice) {
 		x.miss("user:"+person, codeAway) // so are all delegates
 		return nil
 	}
-	for _, a := range known.Addresses {
-		if x.sender.channels[a.Channel] == nil || !known.Settings.Uses(a.Channel, about) {
+	for _, a := range profile.Addresses {
+		if x.sender.channels[a.Channel] == nil || !profile.Settings.Uses(a.Channel, about) {
 			continue
 		}
 		if linked, err := x.sender.isLinked(ctx, x.account, receiver, a); err != nil {
 			return err
 		} else if linked {
-			x.add(address{Channel: a.Channel, To: a.To, Target: target, Person: receiver, NotBefore: known.Settings.NotBefore(x.now, about)})
+			x.add(address{Channel: a.Channel, To: a.To, Target: target, Person: receiver, NotBefore: profile.Settings.NotBefore(x.now, about)})
 		}
 	}
 	return nil

@@ -58,14 +58,14 @@ func (o *Sender) expand(document store.Document) error {
 }
 
 func (o *Sender) expandOnce(document store.Document, index requests.DeliveryIndex, notice desk.Notice) error {
-	asked, err := o.store.InboxItem(o.background.Ctx, document.Account, notice.Request)
+	item, err := o.store.InboxItem(o.background.Ctx, document.Account, notice.Request)
 	if docs.IsNotFound(err) {
 		return errRunDeleted
 	}
 	if err != nil {
 		return err
 	}
-	c, err := o.requests.WorkFor(o.background.Ctx, asked)
+	c, err := o.requests.WorkFor(o.background.Ctx, item)
 	if err != nil {
 		return err
 	}
@@ -133,8 +133,8 @@ func (o *Sender) addDeliveries(c *txn.Tx, notice desk.Notice, request *docs.Requ
 }
 
 // applyAll adds the changes of some commands to a unit of work.
-func (o *Sender) applyAll(c *txn.Tx, known *docs.Request, commands []desk.Command) error {
-	request := known.Request
+func (o *Sender) applyAll(c *txn.Tx, stored *docs.Request, commands []desk.Command) error {
+	request := stored.Request
 	var changes []desk.Change
 	for _, command := range commands {
 		change, err := desk.Apply(request, command, o.requests.DeskEnv(c.Now))
@@ -148,7 +148,7 @@ func (o *Sender) applyAll(c *txn.Tx, known *docs.Request, commands []desk.Comman
 	if len(changes) == 0 {
 		return nil
 	}
-	return o.requests.AddChanges(c, changes, known.Revision)
+	return o.requests.AddChanges(c, changes, stored.Revision)
 }
 
 // markCopiesDue makes every copy of a request due that shows an older version. A copy that is being

@@ -54,17 +54,17 @@ func (x *expansion) addInbox(ctx context.Context) error {
 }
 
 func (x *expansion) addInboxOf(document store.Document) error {
-	var known docs.Person
-	if err := x.sender.docs.DecodeBody(document, &known); err != nil {
+	var profile docs.Person
+	if err := x.sender.docs.DecodeBody(document, &profile); err != nil {
 		return err
 	}
-	if known.Settings.AwayAt(x.now) {
+	if profile.Settings.AwayAt(x.now) {
 		return nil
 	}
 	about := people.About{Notice: x.notice.Kind, Kind: x.request.Subject.Kind, Risk: x.request.Subject.Risk}
-	for _, a := range known.Addresses {
-		if a.Sender == "" && x.sender.notifiesInbox(a.Channel) && known.Settings.Uses(a.Channel, about) {
-			x.add(address{Channel: a.Channel, To: a.To, Target: desk.TargetInbox, Person: document.ID, NotBefore: known.Settings.NotBefore(x.now, about)})
+	for _, a := range profile.Addresses {
+		if a.Sender == "" && x.sender.notifiesInbox(a.Channel) && profile.Settings.Uses(a.Channel, about) {
+			x.add(address{Channel: a.Channel, To: a.To, Target: desk.TargetInbox, Person: document.ID, NotBefore: profile.Settings.NotBefore(x.now, about)})
 		}
 	}
 	return nil

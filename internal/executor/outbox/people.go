@@ -28,17 +28,17 @@ var ErrTooManyAddresses = fmt.Errorf("executor: a person has at most %d addresse
 // Person returns the settings and addresses of a person. One who never changed them has the
 // defaults.
 func (o *Sender) Person(ctx context.Context, account, person string) (docs.Person, error) {
-	known, err := o.person(ctx, account, person)
+	profile, err := o.person(ctx, account, person)
 	if err != nil {
-		return known, err
+		return profile, err
 	}
 	var failure error
-	known.Addresses = slices.DeleteFunc(known.Addresses, func(a docs.PersonAddress) bool {
+	profile.Addresses = slices.DeleteFunc(profile.Addresses, func(a docs.PersonAddress) bool {
 		linked, err := o.isLinked(ctx, account, person, a)
 		failure = errors.Join(failure, err)
 		return !linked
 	})
-	return known, failure
+	return profile, failure
 }
 
 // PersonalKinds returns the kinds of channels that reach people one by one.
@@ -52,37 +52,37 @@ func (o *Sender) PersonalKinds() (kinds []string) {
 	return kinds
 }
 
-func (o *Sender) person(ctx context.Context, account, person string) (known docs.Person, err error) {
-	known, _, err = o.readPerson(ctx, account, person)
-	return known, err
+func (o *Sender) person(ctx context.Context, account, person string) (profile docs.Person, err error) {
+	profile, _, err = o.readPerson(ctx, account, person)
+	return profile, err
 }
 
-func (o *Sender) readPerson(ctx context.Context, account, person string) (known docs.Person, revision int64, err error) {
+func (o *Sender) readPerson(ctx context.Context, account, person string) (profile docs.Person, revision int64, err error) {
 	document, err := o.store.Document(ctx, account, docs.PersonKind, person)
 	if docs.IsNotFound(err) {
-		return known, 0, nil
+		return profile, 0, nil
 	}
 	if err == nil {
-		err = o.docs.DecodeBody(document, &known)
+		err = o.docs.DecodeBody(document, &profile)
 	}
-	return known, document.Revision, err
+	return profile, document.Revision, err
 }
 
-func personChange(person string, known docs.Person, revision int64) (store.DocumentChange, error) {
-	body, failedBody := json.Marshal(known)
-	index, failedIndex := json.Marshal(docs.PersonIndex{Inbox: slices.ContainsFunc(known.Addresses, func(a docs.PersonAddress) bool { return a.Sender == "" })})
+func personChange(person string, profile docs.Person, revision int64) (store.DocumentChange, error) {
+	body, failedBody := json.Marshal(profile)
+	index, failedIndex := json.Marshal(docs.PersonIndex{Inbox: slices.ContainsFunc(profile.Addresses, func(a docs.PersonAddress) bool { return a.Sender == "" })})
 	return store.DocumentChange{Kind: docs.PersonKind, ID: person, BaseRevision: revision, Body: body, Index: index}, errors.Join(failedBody, failedIndex)
 }
 
 // changePerson applies a change to a person, with its audit line. Without a line nothing has
 // changed.
-func (o *Sender) changePerson(ctx context.Context, account, person string, actor audit.Actor, change func(*docs.Person) (audit.Body, error)) (known docs.Person, err error) {
+func (o *Sender) changePerson(ctx context.Context, account, person string, actor audit.Actor, change func(*docs.Person) (audit.Body, error)) (profile docs.Person, err error) {
 	err = retry.WhileStale(ctx, func() error {
 		var revision int64
-		if known, revision, err = o.readPerson(ctx, account, person); err != nil {
+		if profile, revision, err = o.readPerson(ctx, account, person); err != nil {
 			return err
 		}
-		line, err := change(&known)
+		line, err := change(&profile)
 		if err != nil || line == nil {
 			return err
 		}
@@ -91,14 +91,14 @@ func (o *Sender) changePerson(ctx context.Context, account, person string, actor
 			return err
 		}
 		c := txn.New(store.Run{Account: account}, docs.RunMeta{}, now)
-		written, err := personChange(person, known, revision)
+		written, err := personChange(person, profile, revision)
 		if err = errors.Join(err, c.AddAudit(actor, audit.Location{}, line)); err != nil {
 			return err
 		}
 		c.Documents = append(c.Documents, written)
 		return o.store.CommitWrites(ctx, account, c.Writes)
 	})
-	return known, err
+	return profile, err
 }
 
 // SetSettings replaces the settings of the person who sends them.
@@ -196,14 +196,14 @@ func (o *Sender) linkedAddress(ctx context.Context, account string, link docs.Ch
 	if to == "" {
 		return nil, nil
 	}
-	known, revision, err := o.readPerson(ctx, account, link.Principal)
+	profile, revision, err := o.readPerson(ctx, account, link.Principal)
 	if err != nil {
 		return nil, err
 	}
 	added := docs.PersonAddress{ID: ident.Derive("addr", link.Channel, to), Channel: link.Channel, Sender: link.Sender, To: to, Name: link.Name, At: link.At}
-	known.Addresses = append(withoutAddress(known.Addresses, added.ID), added)
-	known.Addresses = known.Addresses[max(0, len(known.Addresses)-maxAddresses):]
-	change, err := personChange(link.Principal, known, revision)
+	profile.Addresses = append(withoutAddress(profile.Addresses, added.ID), added)
+	profile.Addresses = profile.Addresses[max(0, len(profile.Addresses)-maxAddresses):]
+	change, err := personChange(link.Principal, profile, revision)
 	return []store.DocumentChange{change}, err
 }
 

@@ -84,9 +84,9 @@ func (m *Messenger) deliverRunMessages() error {
 	if err != nil {
 		return err
 	}
-	for _, paper := range due {
+	for _, document := range due {
 		var back requests.RunMessage
-		failure := json.Unmarshal(paper.Index, &back)
+		failure := json.Unmarshal(document.Index, &back)
 		places, most := &m.answeringNow, int64(maxConcurrentClarifications)
 		if back.Remote {
 			places, most = &m.sendingNow, maxConcurrentSends
@@ -96,7 +96,7 @@ func (m *Messenger) deliverRunMessages() error {
 		}
 		back.Attempts++
 		if failure == nil {
-			failure = m.docs.UpdateIndex(m.background.Ctx, &paper, back, now.Add(clarifyLease))
+			failure = m.docs.UpdateIndex(m.background.Ctx, &document, back, now.Add(clarifyLease))
 		}
 		switch {
 		case errors.Is(failure, store.ErrStale): // another process has it
@@ -106,7 +106,7 @@ func (m *Messenger) deliverRunMessages() error {
 			places.Add(1)
 			m.background.Tasks.Go(func() {
 				defer places.Add(-1)
-				m.deliverRunMessage(paper, back, now)
+				m.deliverRunMessage(document, back, now)
 			})
 		}
 	}
@@ -114,15 +114,15 @@ func (m *Messenger) deliverRunMessages() error {
 }
 
 // deliverRunMessage delivers one message, and notes what became of it.
-func (m *Messenger) deliverRunMessage(paper store.Document, back requests.RunMessage, now time.Time) {
+func (m *Messenger) deliverRunMessage(document store.Document, back requests.RunMessage, now time.Time) {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(m.background.Ctx, clarifyTimeout)
 	defer cancel()
 	var err error
 	if back.Withdrawn != "" {
-		err = m.deliverWithdrawal(ctx, paper, back)
+		err = m.deliverWithdrawal(ctx, document, back)
 	} else {
-		err = m.answerClarification(ctx, paper.Account, back)
+		err = m.answerClarification(ctx, document.Account, back)
 	}
 	var next time.Time // never again
 	switch {
@@ -134,12 +134,12 @@ func (m *Messenger) deliverRunMessage(paper store.Document, back requests.RunMes
 		if back.Result = messageFailed; back.Attempts < maxClarifyAttempts && !errors.Is(err, provider.ErrPark) {
 			next = now.Add(time.Since(begun) + clarifyDelay(err, back.Attempts))
 		}
-		m.log.Warn("message to run not delivered", "account", paper.Account, "request", back.Request, "tries", back.Attempts, "again", !next.IsZero(), "why", background.ErrorClass(err))
+		m.log.Warn("message to run not delivered", "account", document.Account, "request", back.Request, "tries", back.Attempts, "again", !next.IsZero(), "why", background.ErrorClass(err))
 	}
 	settle, release := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer release()
-	if err := m.docs.UpdateIndex(settle, &paper, back, next); err != nil && !errors.Is(err, store.ErrStale) {
-		m.log.Error("recording a delivery failed", "account", paper.Account, "request", back.Request, "err", err)
+	if err := m.docs.UpdateIndex(settle, &document, back, next); err != nil && !errors.Is(err, store.ErrStale) {
+		m.log.Error("recording a delivery failed", "account", document.Account, "request", back.Request, "err", err)
 	}
 }
 
@@ -154,14 +154,14 @@ func clarifyDelay(err error, tries int) time.Duration {
 // answerClarification lets a run answer a question, and adds the answer to the request, unless the
 // question was answered or the request is over.
 func (m *Messenger) answerClarification(ctx context.Context, account string, back requests.RunMessage) error {
-	known, err := m.docs.Request(ctx, account, back.Request)
+	stored, err := m.docs.Request(ctx, account, back.Request)
 	if err != nil {
 		return err
 	}
-	if known == nil || known.State != desk.StateOpen || back.Number > len(known.Clarifications) || known.Clarifications[back.Number-1].Answer != nil {
+	if stored == nil || stored.State != desk.StateOpen || back.Number > len(stored.Clarifications) || stored.Clarifications[back.Number-1].Answer != nil {
 		return nil
 	}
-	text, err := m.askProvider(ctx, account, back, known.Clarifications[back.Number-1])
+	text, err := m.askProvider(ctx, account, back, stored.Clarifications[back.Number-1])
 	if err != nil || text == "" {
 		return err
 	}
@@ -176,12 +176,12 @@ func (m *Messenger) answerClarification(ctx context.Context, account string, bac
 // request is open.
 func (m *Messenger) askProvider(ctx context.Context, account string, back requests.RunMessage, question desk.Clarification) (text string, err error) {
 	defer recovery.Recover(&err)
-	asked, err := m.store.InboxItem(ctx, account, back.Request)
+	item, err := m.store.InboxItem(ctx, account, back.Request)
 	if err != nil {
 		return "", err
 	}
-	run, err := m.store.Get(ctx, account, asked.StateKey)
-	if err != nil || run.ID != asked.Run {
+	run, err := m.store.Get(ctx, account, item.StateKey)
+	if err != nil || run.ID != item.Run {
 		return "", err
 	}
 	p, err := m.providers.Of(run)
@@ -197,10 +197,10 @@ func (m *Messenger) askProvider(ctx context.Context, account string, back reques
 		return "", err
 	}
 	about := provider.Clarification{
-		InterruptID: ids.ProviderID(asked.ID), Envelope: fermata.Envelope{Kind: asked.Kind},
+		InterruptID: ids.ProviderID(item.ID), Envelope: fermata.Envelope{Kind: item.Kind},
 		Number: back.Number, Text: question.Text, By: question.By, At: question.At, Attempt: back.Attempts - 1,
 	}
-	if about.Data, err = m.store.Data(asked.Interrupt); err != nil {
+	if about.Data, err = m.store.Data(item.Interrupt); err != nil {
 		return "", err
 	}
 	if about.Input, err = m.store.Input(run); err != nil {

@@ -153,18 +153,18 @@ func (o *Sender) cardOf(ctx context.Context, account, id string, request *docs.R
 	if request == nil {
 		return unreadable, nil
 	}
-	asked, err := o.store.InboxItem(ctx, account, id)
+	item, err := o.store.InboxItem(ctx, account, id)
 	if err != nil && !docs.IsNotFound(err) {
 		return channel.Card{}, err
 	}
 	var data json.RawMessage
 	if err == nil {
-		if data, err = o.store.Data(asked.Interrupt); err != nil {
+		if data, err = o.store.Data(item.Interrupt); err != nil {
 			return unreadable, nil
 		}
 	}
 	return channel.NewCard(channel.Source{
-		Request: request.Request, Data: data, Agent: asked.Graph, Environment: o.config.Environment, BaseURL: o.config.BaseURL, LinkOnly: linkOnly, Now: now,
+		Request: request.Request, Data: data, Agent: item.Graph, Environment: o.config.Environment, BaseURL: o.config.BaseURL, LinkOnly: linkOnly, Now: now,
 	}), nil
 }
 

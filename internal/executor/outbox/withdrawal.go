@@ -12,10 +12,10 @@ import (
 )
 
 // deliverWithdrawal delivers that message.
-func (m *Messenger) deliverWithdrawal(ctx context.Context, paper store.Document, back requests.RunMessage) (err error) {
+func (m *Messenger) deliverWithdrawal(ctx context.Context, document store.Document, back requests.RunMessage) (err error) {
 	defer recovery.Recover(&err)
 	// another run may have the state key
-	history, err := m.store.History(ctx, paper.Account, paper.Run)
+	history, err := m.store.History(ctx, document.Account, document.Run)
 	if docs.IsNotFound(err) {
 		return nil // it was deleted
 	}
@@ -34,9 +34,9 @@ func (m *Messenger) deliverWithdrawal(ctx context.Context, paper store.Document,
 	if err != nil {
 		return err
 	}
-	gone := provider.Withdrawal{InterruptID: ids.ProviderID(back.Request), Reason: back.Withdrawn, At: paper.Created, Attempt: back.Attempts - 1}
-	if gone.Input, err = m.store.Input(history.Run); err != nil {
+	withdrawal := provider.Withdrawal{InterruptID: ids.ProviderID(back.Request), Reason: back.Withdrawn, At: document.Created, Attempt: back.Attempts - 1}
+	if withdrawal.Input, err = m.store.Input(history.Run); err != nil {
 		return err
 	}
-	return withdrawer.NotifyWithdrawn(ctx, named, gone)
+	return withdrawer.NotifyWithdrawn(ctx, named, withdrawal)
 }

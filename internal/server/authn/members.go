@@ -98,7 +98,7 @@ func (p *members) Invite(ctx context.Context, account, name string, roles []Role
 }
 
 // checkLookAlike refuses the name of a new member that looks like that of another one.
-func (p *Sessions) checkLookAlike(ctx context.Context, account, name string) error {
+func (p *members) checkLookAlike(ctx context.Context, account, name string) error {
 	members, err := p.Members(ctx, account)
 	if err != nil {
 		return err

@@ -82,7 +82,10 @@ func TestDemo_DecideRequests(t *testing.T) {
 	if code, out, _ := call("show", open["drop-users"].ID); code != cli.ExitOK || !strings.Contains(out, "48213") || !strings.Contains(out, "cannot be brought back") {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, out, errOut := call("approve", open["drop-users"].ID, "--reason", "it is a demo"); code != cli.ExitOK || !strings.Contains(out, "the table users is gone") {
+	if code, _, errOut := call("approve", open["drop-users"].ID); code != cli.ExitUsage || !strings.Contains(errOut, "--confirm") {
+		t.Errorf("without the name of the table: %d %s", code, errOut)
+	}
+	if code, out, errOut := call("approve", open["drop-users"].ID, "--confirm", "users", "--reason", "it is a demo"); code != cli.ExitOK || !strings.Contains(out, "the table users is gone") {
 		t.Errorf("%d %s %s", code, out, errOut)
 	}
 	if code, _, errOut := call("reject", open["drop-users"].ID); code != cli.ExitConflict || !strings.Contains(errOut, "already_decided") || !strings.Contains(errOut, "by dana") {

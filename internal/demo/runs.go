@@ -18,6 +18,7 @@ import (
 type demoRun struct {
 	key, graph, input string
 	answers           []string // by ann
+	typed             string   // to confirm her approval
 	cancelled         bool
 	parked            bool // it fails by itself
 }
@@ -30,7 +31,7 @@ var demoStory = []demoRun{
 	{key: "article-mud", graph: "inproc:content-review", input: `{"topic":"mud"}`, answers: []string{`{"action":"reject","feedback":"no reader drinks it"}`}},
 	{key: "article-milk", graph: "inproc:content-review", input: `{"topic":"milk"}`, cancelled: true},
 	{key: "drop-users", graph: "inproc:drop-table", input: `{"name":"users","rows":48213}`},
-	{key: "drop-sessions", graph: "inproc:drop-table", input: `{"name":"sessions","rows":7}`, answers: []string{`{"verb":"approve"}`}},
+	{key: "drop-sessions", graph: "inproc:drop-table", input: `{"name":"sessions","rows":7}`, answers: []string{`{"verb":"approve"}`}, typed: "sessions"},
 	{key: "drop-invoices", graph: "inproc:drop-table", input: `{"name":"invoices","rows":9120}`, answers: []string{`{"verb":"reject","reason":"we need them"}`}},
 	{key: "restore-orders", graph: "inproc:restore-backup", input: `{"service":"orders"}`},
 	{key: "supplier-blum", graph: "inproc:register-supplier", input: `{"name":"Blum Logistics"}`},
@@ -116,7 +117,7 @@ func (run demoRun) answer(ctx context.Context, e *executor.Executor, id, answer 
 	targets := make(map[string]executor.Answer)
 	for _, q := range view.Interrupts {
 		if q.State == store.InterruptPending {
-			targets[q.ID] = executor.Answer{Value: json.RawMessage(answer), Shown: q.ShownDigest}
+			targets[q.ID] = executor.Answer{Value: json.RawMessage(answer), Shown: q.ShownDigest, Confirm: run.typed}
 		}
 	}
 	_, err = e.Run(ctx, executor.RunRequest{Account: Account, StateKey: run.key, ResumeID: id, Actor: "ann", Via: "demo", Targets: targets})

@@ -196,6 +196,9 @@ func (c *ApproveCommand) Run(ctx context.Context, p *cli.Program) error {
 		}
 		if c.typed = c.Confirm; c.typed == "" && r.Activity != nil && r.Activity.Confirm != "" && r.Activity.IneligibleReason == "" {
 			c.typed = ask(p, "To approve, type "+confirmLabel(r, c.Args != "")+": ")
+			if c.typed == "" {
+				return nil, cli.Usagef("the rules ask for the name of the object: pass --confirm with the text that fermata show prints")
+			}
 		}
 		reply, err := verbAnswer(r, "approve", c.Reason)
 		if err == nil && c.Args != "" {

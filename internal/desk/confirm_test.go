@@ -48,11 +48,14 @@ func TestConfirm_OnlyApprovalsAreTyped(t *testing.T) {
 	w.mustEnd(desk.OutcomeRejected, "ann")
 }
 
-func TestConfirm_UndoWindowReplacesIt(t *testing.T) {
+func TestConfirm_UndoWindowDoesNotReplaceIt(t *testing.T) {
 	ask := typedSpec("/table")
 	ask.Requirement.Undo = timespan.Duration(time.Minute)
 	w := open(t, ask)
-	w.apply(desk.Approve{From: w.from("ann")})
+	from := w.from("ann")
+	w.mustRefuse("not_confirmed", desk.Approve{From: from})
+	from.Confirm = "users"
+	w.apply(desk.Approve{From: from})
 	if w.request.Pending == nil {
 		t.Error("the decision is not pending")
 	}

@@ -167,7 +167,7 @@ func TestConditions_InvalidOnesAreRefusedAndTheRequestStaysOpen(t *testing.T) {
 	}
 	refused := slices.DeleteFunc(recorded[audit.RequestRefused](t, s), func(r audit.RequestRefused) bool { return r.Why != audit.RefusedConditions })
 	doc, err := e.RequestDocument(t.Context(), "acme", id)
-	if err != nil || doc.State != desk.StateOpen || len(doc.Votes) != 0 || len(refused) != 6 {
+	if err != nil || doc.State != desk.StateOpen || len(doc.Votes) != 0 || len(refused) != 9 {
 		t.Errorf("the request is %s with votes %v, %d refusals, %v", doc.State, doc.Votes, len(refused), err)
 	}
 	// the resume id is still free

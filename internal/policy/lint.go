@@ -47,7 +47,6 @@ func (s *Set) Lint(context LintContext) []Problem {
 		l.checkShadowed(i, one)
 		l.checkTools(one)
 		l.checkArguments(one)
-		l.checkConfirm(one)
 		l.checkBareAllow(one)
 		if one.Ask != nil {
 			l.checkPeople(one.ID, one.Line, one.Ask)
@@ -146,13 +145,6 @@ func (l *linter) checkTools(one *rule) {
 func (l *linter) checkToolExists(id string, line int, tool string) {
 	if _, known := l.context.Tools[tool]; !known {
 		l.warn(id, line, "unknown tool %q%s", tool, yamldoc.Suggest(tool, slices.Collect(maps.Keys(l.context.Tools))))
-	}
-}
-
-// checkConfirm finds a confirmation that the undo window of the same rule replaces.
-func (l *linter) checkConfirm(one *rule) {
-	if one.Ask != nil && len(one.Ask.Confirm) > 0 && one.Ask.Undo > 0 {
-		l.warn(one.ID, one.Line, "confirm has no effect: undo replaces it")
 	}
 }
 

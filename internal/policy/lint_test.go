@@ -52,7 +52,6 @@ func TestLint(t *testing.T) {
 		"edit of no argument":   {ask("groups: [{from: ['group:oncall']}], editable: [/sqll]"), `db has no argument "/sqll"; did you mean "sql"?`},
 		"mask of no argument":   {ask("groups: [{from: ['group:oncall']}], sensitive: [/limit]"), `db has no argument "/limit"`},
 		"typed of no argument":  {ask("groups: [{from: ['group:oncall']}], confirm: [/table]"), `db has no argument "/table"`},
-		"typed or undone":       {ask("groups: [{from: ['group:oncall']}], confirm: [/sql], undo: 1m"), `confirm has no effect: undo replaces it`},
 		"hidden from approvers": {ask("groups: [{from: ['group:oncall']}], visible_to: ['group:one'], route: day"), `no one in group:oncall can see the request: visible_to is group:one`},
 		"restricted, public":    {ask("groups: [{from: ['group:oncall']}], visible_to: ['group:oncall']"), `route "default" sends to slack:#ops: with visible_to, its readers get only a link`},
 		"visible to one gone":   {ask("groups: [{from: ['group:oncall']}], visible_to: ['group:gone'], route: day"), `unknown name group:gone`},

@@ -40,15 +40,15 @@ func TestMerge_NewMembersTakeStrictest(t *testing.T) {
 	}
 }
 
-func TestWeakenings_UndoReplacesTyping(t *testing.T) {
-	before := requirement.OnePerson()
-	before.Confirm = []string{"/table"}
-	for undo, weaker := range map[time.Duration]int{0: 1, time.Minute: 0} {
-		after := requirement.OnePerson()
-		after.Undo = timespan.Duration(undo)
-		if got := requirement.Weakenings(&before, &after); len(got) != weaker {
-			t.Errorf("undo %s: %v", undo, got)
-		}
+// An undo window of another rule does not replace the typed confirmation.
+func TestMerge_TypedConfirmationStaysBesideAnUndoWindow(t *testing.T) {
+	typed, undo := requirement.OnePerson(), requirement.OnePerson()
+	typed.Confirm, undo.Undo = []string{"/table"}, timespan.Duration(time.Minute)
+	if both := typed.Merge(undo); !both.IsTyped() || both.Undo != undo.Undo {
+		t.Errorf("%+v", both)
+	}
+	if got := requirement.Weakenings(&typed, &undo); len(got) != 1 {
+		t.Errorf("undo instead of confirm: %v", got)
 	}
 }
 

@@ -39,7 +39,7 @@ type Requirement struct {
 	// rejection needs a reason or any code.
 	RejectReasons []string `json:"rejectReasons,omitempty"`
 	// Confirm lists JSON pointers of arguments whose values an approver must type, to show that
-	// they know the object of the action. An undo window replaces that; see [Requirement.IsTyped].
+	// they know the object of the action.
 	Confirm []string `json:"confirm,omitempty"`
 	// VisibleTo lists audiences: a person who sees the request belongs to each of them. An audience
 	// lists group:, user: or role: and a name, or [Requester]. Empty means everyone in the account.
@@ -81,7 +81,7 @@ func (r Requirement) MaxOpen() timespan.Duration {
 }
 
 // IsTyped reports whether an approver must type the name of the object.
-func (r Requirement) IsTyped() bool { return len(r.Confirm) > 0 && r.Undo == 0 }
+func (r Requirement) IsTyped() bool { return len(r.Confirm) > 0 }
 
 // Clone returns a deep copy.
 func (r *Requirement) Clone() *Requirement {

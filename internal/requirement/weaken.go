@@ -29,7 +29,7 @@ func Weakenings(before, after *Requirement) []string {
 	add(before.OnEscalate != EscalateReturns && after.OnEscalate == EscalateReturns, "an escalation returns the request to the run instead of asking the next people")
 	add(len(before.EditReasons) > 0 && len(after.EditReasons) == 0, "an edit needs no reason code any more")
 	add(len(before.RejectReasons) > 0 && len(after.RejectReasons) == 0, "a rejection needs no reason code any more")
-	add(before.IsTyped() && !after.IsTyped() && after.Undo == 0, "an approver no longer types the name of the object")
+	add(before.IsTyped() && !after.IsTyped(), "an approver no longer types the name of the object")
 	add(after.MinAuth.requiredLevel() < before.MinAuth.requiredLevel(), "min_auth down from %s to %s", cmp.Or(before.MinAuth, "none"), cmp.Or(after.MinAuth, "none"))
 	add(after.RememberMax > before.RememberMax, "remember_max up from %s to %s", before.RememberMax, after.RememberMax)
 	add(after.Undo < before.Undo, "undo down from %s to %s", before.Undo, after.Undo)

@@ -24,7 +24,10 @@ func checkKindName(kind string) error {
 	default:
 		return &InputError{"kind", fmt.Sprintf("only Fermata itself can ask with the kind %s, and no kind may look like it", same)}
 	}
-	if _, registered := fermata.LookupKind(kind); registered {
+	if known, registered := fermata.LookupKind(kind); registered {
+		if known.IsForEndUser() {
+			return &InputError{"kind", "only a conversation asks its end user"}
+		}
 		return nil
 	}
 	if len(kind) > maxKind || !safeKind.MatchString(kind) {

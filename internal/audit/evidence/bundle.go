@@ -267,7 +267,8 @@ type Report struct {
 // Check checks a bundle offline and writes the result to w: that the page is exactly what its
 // data says, that the records are in the signed log, and that each text and value is the one of
 // which the records have the digest. Without a trusted key it trusts the one in the file. Errors
-// are ErrProof, ErrUntrusted, and ErrNotSigned if there is a trusted key but no checkpoint.
+// are ErrProof, ErrUntrusted, and ErrNotSigned if there is a trusted key but no checkpoint that
+// covers all records.
 func Check(file []byte, trust audit.Trust, w io.Writer) (Report, error) {
 	b, err := Read(file)
 	if err != nil {
@@ -284,7 +285,8 @@ func Check(file []byte, trust audit.Trust, w io.Writer) (Report, error) {
 	if b.Checkpoint == "" && !trust.IsEmpty() {
 		return report, fmt.Errorf("%w: the bundle has no checkpoint", audit.ErrNotSigned)
 	}
-	if trust.IsEmpty() && b.Checkpoint != "" {
+	trusted := !trust.IsEmpty()
+	if !trusted && b.Checkpoint != "" {
 		report.OwnKey = true
 		if trust, err = audit.NewTrust(b.PublicKey); err != nil {
 			return report, fmt.Errorf("%w: %w", audit.ErrProof, err)
@@ -295,6 +297,9 @@ func Check(file []byte, trust audit.Trust, w io.Writer) (Report, error) {
 	}
 	if err := b.checkContent(); err != nil {
 		return report, err
+	}
+	if unsigned := report.Records - report.Signed; trusted && unsigned > 0 {
+		return report, errors.Join(report.print(w), fmt.Errorf("%w: no checkpoint covers %d of the %d records; download the evidence again when the server has signed them", audit.ErrNotSigned, unsigned, report.Records))
 	}
 	return report, report.print(w)
 }

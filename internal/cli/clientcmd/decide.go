@@ -196,9 +196,6 @@ func (c *ApproveCommand) Run(ctx context.Context, p *cli.Program) error {
 		}
 		if c.typed = c.Confirm; c.typed == "" && r.Activity != nil && r.Activity.Confirm != "" && r.Activity.IneligibleReason == "" {
 			c.typed = ask(p, "To approve, type "+confirmLabel(r, c.Args != "")+": ")
-			if c.typed == "" {
-				return nil, cli.Usagef("the rules ask for the name of the object: pass --confirm with the text that fermata show prints")
-			}
 		}
 		reply, err := verbAnswer(r, "approve", c.Reason)
 		if err == nil && c.Args != "" {
@@ -215,6 +212,9 @@ func (c *ApproveCommand) Run(ctx context.Context, p *cli.Program) error {
 				return nil, cli.Usagef("only the approval of an action can have conditions")
 			}
 			reply["conditions"], err = c.conditions(time.Now())
+		}
+		if err == nil && c.typed == "" && r.Activity != nil && r.Activity.Confirm != "" && r.Activity.IneligibleReason == "" {
+			return nil, cli.Usagef("the rules ask for the name of the object: pass --confirm with the text that fermata show prints")
 		}
 		return reply, err
 	})

@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/fermata-go/fermata/internal/audit"
@@ -40,8 +41,13 @@ func (s *Service) RecordProbe(ctx context.Context, account, id string, from desk
 	if docs.IsNotFound(err) {
 		return nil
 	}
-	if err != nil || len(known.Requirement.Sensitive) == 0 || known.State != desk.StateOpen || s.mayReveal(known.Request, from) != nil {
+	if err != nil || len(known.Requirement.Sensitive) == 0 || known.State != desk.StateOpen {
 		return err
+	}
+	if refused := s.mayReveal(known.Request, from); errors.Is(refused, desk.ErrDirectoryUnavailable) {
+		return refused // it may answer a moment later, when the condition is evaluated
+	} else if refused != nil {
+		return nil
 	}
 	condition, invalid := policy.CompileCondition(onlyIf)
 	if invalid != nil {

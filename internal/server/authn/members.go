@@ -60,7 +60,7 @@ type Member struct {
 }
 
 // members keeps the members of the accounts and their invitations.
-type members struct{ *passkeys }
+type members struct{ passkeys }
 
 // HasMembers reports whether people sign in as members: there is no identity provider.
 func (p *core) HasMembers() bool { return p.idp == nil }

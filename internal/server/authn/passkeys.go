@@ -115,7 +115,7 @@ type PasskeyOptions struct {
 }
 
 // passkeys keeps the passkeys of members.
-type passkeys struct{ *core }
+type passkeys struct{ core }
 
 // HasPasskeys reports whether members may have passkeys at the address of a request. Browsers
 // create passkeys for host names only, not for IP addresses.

@@ -53,7 +53,7 @@ type SignIn struct {
 
 // Sessions signs people in and manages their sessions. Create it with New.
 type Sessions struct {
-	*members
+	members
 	origins     *http.CrossOriginProtection
 	devLinks    devLinks
 	lastCleanup Interval
@@ -88,7 +88,7 @@ func New(config SignIn, hooks Hooks) (*Sessions, error) {
 		return nil, errors.New("authn: SignIn.Lifetime and SignIn.IdleTimeout cannot be negative")
 	}
 	config.Lifetime, config.IdleTimeout = cmp.Or(config.Lifetime, 8*time.Hour), cmp.Or(config.IdleTimeout, 30*time.Minute)
-	p := &Sessions{members: &members{&passkeys{&core{SignIn: config}}}, hooks: hooks, guesses: newGuessLimiter(), origins: http.NewCrossOriginProtection()}
+	p := &Sessions{members: members{passkeys{core{SignIn: config}}}, hooks: hooks, guesses: newGuessLimiter(), origins: http.NewCrossOriginProtection()}
 	if config.OIDC == nil {
 		return p, p.trustPublicURL()
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,16 +70,26 @@ func (h *Handlers) events(ctx context.Context, in *eventsInput) (*huma.StreamRes
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	shown, err := h.Visibility.Requests(endpoint.Principal(ctx), view)
+	tokens, err := h.maySeeTokens(endpoint.Principal(ctx), view)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	tokens := len(shown) == len(view.Interrupts) && visibility.MaySeeResult(endpoint.Principal(ctx), view.EndUser)
 	t := &runStream{Handlers: h, me: endpoint.Principal(ctx), account: account, stateKey: in.StateKey, run: view.ID, after: after, ended: !view.Status.Active(), maySeeTokens: tokens}
 	t.atRest = t.ended || view.Status == store.StatusWaiting
 	return &huma.StreamResponse{Body: func(hctx huma.Context) {
 		h.Streams.Open(hctx, t.follow)
 	}}, nil
+}
+
+// maySeeTokens reports whether a caller may see what the models of a run write: no request of the
+// run is hidden from them or has values that are masked for them, because models repeat both.
+func (h *Handlers) maySeeTokens(me authn.Principal, view executor.RunView) (bool, error) {
+	shown, err := h.Visibility.Requests(me, view)
+	if err != nil {
+		return false, err
+	}
+	masks := slices.ContainsFunc(shown, func(q executor.RequestView) bool { return q.Request != nil && visibility.Masks(me, q.Request) })
+	return len(shown) == len(view.Interrupts) && !masks && visibility.MaySeeResult(me, view.EndUser), nil
 }
 
 // follow streams a run until it ends.
@@ -136,12 +147,14 @@ func (h *Handlers) chatStream(ctx context.Context, request executor.RunRequest, 
 	} else {
 		t.run = visibility.RunID(outcome)
 	}
-	user, err := h.Executor.EndUser(ctx, t.account, t.run)
+	view, err := h.Executor.GetRun(ctx, t.account, t.stateKey)
+	if err == nil && view.ID == t.run { // otherwise that run is over, and writes nothing more
+		t.maySeeTokens, err = h.maySeeTokens(t.me, view)
+	}
 	if err != nil {
 		stop()
 		return nil, problems.Of(err)
 	}
-	t.maySeeTokens = visibility.MaySeeResult(t.me, user)
 	// the run may differ: the state key was reused, or this is a repeated request
 	if t.after, err = h.resumePosition(ctx, t.account, t.run, last); err != nil {
 		stop()

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/internal/server/outcomes"
 	"github.com/fermata-go/fermata/internal/server/problems"
 	"github.com/fermata-go/fermata/internal/server/stream"
+	"github.com/fermata-go/fermata/internal/server/visibility"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
 )
@@ -168,8 +169,8 @@ func (t *runStream) maySeeEvent(ctx context.Context, event store.Event) (bool, e
 	if event.Interrupt == "" || t.me.Has() {
 		return true, nil
 	}
-	_, visible, err := t.Visibility.MaySeeID(ctx, t.me, event.Interrupt)
-	t.maySeeTokens = t.maySeeTokens && visible // they may repeat what the request shows
+	doc, visible, err := t.Visibility.MaySeeID(ctx, t.me, event.Interrupt)
+	t.maySeeTokens = t.maySeeTokens && visible && !visibility.Masks(t.me, doc) // they may repeat what the request shows
 	return visible, err
 }
 

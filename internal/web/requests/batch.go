@@ -244,7 +244,11 @@ func (s *Pages) decideBatch(v *page.Visit) (page.Response, error) {
 	case d.Error != "":
 		return d.page(v, http.StatusUnprocessableEntity), nil
 	case !sends && len(d.Chosen()) > 0:
-		d.Confirm, d.Sent = op, chosen
+		// the confirmation lists no outliers, so they are not sent
+		d.Confirm, d.Sent = op, slices.DeleteFunc(slices.Clone(chosen), func(item string) bool {
+			id, _, _ := strings.Cut(item, " ")
+			return slices.ContainsFunc(d.Outliers, func(i batchItem) bool { return i.ID == id })
+		})
 		return d.page(v, http.StatusOK), nil
 	}
 	for _, item := range chosen {

@@ -56,11 +56,14 @@ func (c column) pad(value string) string {
 	return strings.Repeat("\u00a0", n)
 }
 
-// isIdentifier reports whether the values only tell the requests apart, such as order numbers: all
-// differ, and they do not say how much.
+// identifiers matches the names of numbers that tell objects apart.
+var identifiers = regexp.MustCompile(`(?i:^|[_-])(?i:id|no|nr|number|order|invoice|payment|ticket|ref|reference)$|[a-z](Id|ID|No|Nr|Number)$`)
+
+// isIdentifier reports whether the values only tell the requests apart, such as names or order
+// numbers: all differ. A number is one only if its name says so, otherwise it may say how much.
 func (c column) isIdentifier() bool {
 	distinct := slices.Compact(slices.Sorted(slices.Values(c.values)))
-	return len(distinct) == len(c.values) && !amounts.MatchString(c.Name) && c.decimals == 0
+	return len(distinct) == len(c.values) && (!c.Number || identifiers.MatchString(c.Name) && c.decimals == 0)
 }
 
 // isUnusual reports whether a value differs from most others: a number that is far from them, or a

@@ -70,7 +70,7 @@ func TestStatusWriter_TimeoutIsThatOfAPiece(t *testing.T) {
 		if err != nil || n != len(data) || c.Body.Len() != len(data) {
 			t.Errorf("%d bytes, %v", n, err)
 		}
-		if len(c.written) != 4 || slices.Max(c.written) > maxPiece || c.deadlines[len(c.deadlines)-1].Sub(time.Now()) != 9*time.Second {
+		if len(c.written) != 4 || slices.Max(c.written) > maxPiece || time.Until(c.deadlines[len(c.deadlines)-1]) != 9*time.Second {
 			t.Errorf("%v, %v", c.written, c.deadlines)
 		}
 	})

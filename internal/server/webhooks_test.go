@@ -104,6 +104,16 @@ func (s *site) subscribe(body api.SaveWebhook) api.WebhookSecret {
 	return made
 }
 
+// visibleToAll leaves the audience out of the rules.
+func visibleToAll(t *testing.T) func(*executor.Config) {
+	t.Helper()
+	set, err := policy.Load("policy.yaml", []byte(strings.Replace(payRules, `    visible_to: ["group:hr", "user:una"]`, "", 1)), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *executor.Config) { c.Desk.Policy = set }
+}
+
 // The event of a restricted request has neither arguments nor people.
 func TestWebhooks_RestrictedRequestIsOnlyALink(t *testing.T) {
 	h := openHook(t)
@@ -133,11 +143,7 @@ func TestWebhooks_RestrictedRequestIsOnlyALink(t *testing.T) {
 func TestWebhooks_EventsAreSignedInOrderAndMasked(t *testing.T) {
 	eachStore(t, func(t *testing.T, st store.Store) {
 		h := openHook(t)
-		set, err := policy.Load("policy.yaml", []byte(strings.Replace(payRules, `    visible_to: ["group:hr", "user:una"]`, "", 1)), policy.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := openPaySite(t, st, allowLoopback(t), func(c *executor.Config) { c.Desk.Policy = set })
+		s := openPaySite(t, st, allowLoopback(t), visibleToAll(t))
 		s.e.StartWorkers()
 		made := s.subscribe(api.SaveWebhook{URL: h.URL + "/hook"})
 		h.set(http.StatusNoContent, made.Secret)
@@ -181,7 +187,7 @@ func TestWebhooks_EventsAreSignedInOrderAndMasked(t *testing.T) {
 
 func TestWebhooks_FilterSelectsEvents(t *testing.T) {
 	h, other := openHook(t), openHook(t)
-	s := openPaySite(t, memory.NewStore(nil), allowLoopback(t))
+	s := openPaySite(t, memory.NewStore(nil), allowLoopback(t), visibleToAll(t))
 	s.e.StartWorkers()
 	made := s.subscribe(api.SaveWebhook{URL: h.URL, Types: []string{"request.decided", "effect.*"}, Kinds: []string{"approval"}, Graphs: []string{"inproc:pay"}, Environments: []string{"prod"}})
 	h.set(http.StatusNoContent, made.Secret)

@@ -89,7 +89,7 @@ func (h *Handlers) maySeeTokens(me authn.Principal, view executor.RunView) (bool
 		return false, err
 	}
 	masks := slices.ContainsFunc(shown, func(q executor.RequestView) bool { return q.Request != nil && visibility.Masks(me, q.Request) })
-	return len(shown) == len(view.Interrupts) && !masks && visibility.MaySeeResult(me, view.EndUser), nil
+	return !visibility.HidesRequests(view, shown) && !masks && visibility.MaySeeResult(me, view.EndUser), nil
 }
 
 // follow streams a run until it ends.

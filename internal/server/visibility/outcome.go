@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -29,6 +30,22 @@ func (c Checker) Requests(me authn.Principal, view executor.RunView) ([]executor
 		}
 	}
 	return shown, nil
+}
+
+// HidesRequests reports whether a run has requests that a caller may not see, besides the questions
+// to its end user, of which [MaySeeResult] decides.
+func HidesRequests(view executor.RunView, shown []executor.RequestView) bool {
+	hidden := len(view.Interrupts) - len(shown)
+	for _, q := range view.Interrupts {
+		if isForEndUser(q) && !slices.ContainsFunc(shown, func(s executor.RequestView) bool { return s.ID == q.ID }) {
+			hidden--
+		}
+	}
+	return hidden > 0
+}
+
+func isForEndUser(q executor.RequestView) bool {
+	return q.Request != nil && q.Request.Subject.EndUser != ""
 }
 
 // MaySeeResult reports whether a caller may see the result and the tokens of a run. Those of
@@ -64,7 +81,7 @@ func (c Checker) Run(me authn.Principal, view executor.RunView) ([]executor.Requ
 	waiting, ok := outcome.(fermata.NeedsInput)
 	switch {
 	case ok:
-	case !MaySeeResult(me, view.EndUser), len(shown) < len(view.Interrupts):
+	case !MaySeeResult(me, view.EndUser), HidesRequests(view, shown):
 		return shown, withoutResult(outcome), nil
 	default:
 		return shown, maskedOutcome(me, view.Provider+":"+view.Graph, shown, outcome), nil
@@ -95,6 +112,9 @@ func (c Checker) result(ctx context.Context, me authn.Principal, outcome fermata
 		return outcome, nil
 	}
 	graph, ids, err := c.Executor.RunRequests(ctx, me.Account, RunID(outcome))
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, executor.ErrRunNotFound) { // the run was deleted
+		return withoutResult(outcome), nil
+	}
 	if err != nil {
 		return outcome, err
 	}
@@ -107,6 +127,9 @@ func (c Checker) result(ctx context.Context, me authn.Principal, outcome fermata
 		visible := err == nil
 		if err == nil {
 			visible, err = c.MaySee(me, q.Request)
+		}
+		if err == nil && isForEndUser(q) { // see MaySeeResult
+			continue
 		}
 		switch {
 		case errors.Is(err, executor.ErrUnreadable), err == nil && !visible:

@@ -20,10 +20,7 @@ type column struct {
 	decimals int // the most of a value
 }
 
-var (
-	shownNumber = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
-	wholeNumber = regexp.MustCompile(`^-?[0-9]+$`)
-)
+var shownNumber = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
 // newColumn returns the column of the values of an argument.
 func newColumn(name string, values []string) column {

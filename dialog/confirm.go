@@ -18,6 +18,9 @@ import (
 //
 // Confirm does not perform the action. Use fermata.Effect for one that must not happen twice.
 func Confirm(ctx context.Context, policy fermata.Policy, action string, args any, q Question) (Answer, error) {
+	if policy == nil {
+		return Answer{}, fmt.Errorf("%w: %s: the policy is missing", fermata.ErrPolicy, action)
+	}
 	data, err := roundtrip.Marshal(args)
 	if err != nil {
 		return Answer{}, fmt.Errorf("dialog: arguments of %s: %w", action, err)

@@ -9,7 +9,8 @@ func TestResolve_RelevanceFollowsFromTheMention(t *testing.T) {
 		option    string
 		relevance Relevance // "" for no question
 	}{
-		"no candidate":         {Mention{Name: "Anna"}, "", ""},
+		"no candidate":         {Mention{Name: "Anna"}, "", Blocking},
+		"none, by the way":     {Mention{Name: "Anna", Incidental: true}, "", Blocking},
 		"one candidate":        {Mention{Name: "Anna", Candidates: annas[:1]}, "s", ""},
 		"exact label":          {Mention{Name: "anna muller", Candidates: annas}, "m", ""},
 		"exact alias":          {Mention{Name: "Annie", Candidates: annas, Incidental: true}, "m", ""},
@@ -28,5 +29,13 @@ func TestResolve_RelevanceFollowsFromTheMention(t *testing.T) {
 		if r.Option != test.option || relevance != test.relevance {
 			t.Errorf("%s: %q, %q", name, r.Option, relevance)
 		}
+	}
+}
+
+func TestResolve_UnknownNameIsAskedAbout(t *testing.T) {
+	m := Mention{Name: "Bob", Ask: Question{Text: "Which Bob?", AllowOther: true, Remember: &Remember{Key: "bob", Scope: ScopeUser}}, Unknown: "I do not know Bob. Who do you mean?"}
+	q := m.Resolve().Question
+	if q == nil || q.Kind != Clarification || q.Text != m.Unknown || !q.AllowOther || q.Remember != nil {
+		t.Errorf("%+v", q)
 	}
 }

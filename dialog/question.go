@@ -31,6 +31,9 @@ func (q *Question) Validate() error {
 		if f.Type == ChoiceField && len(f.Choices) == 0 {
 			return invalid("the field %q has no choices", f.Name)
 		}
+		if f.NotPast && f.Type != DateField {
+			return invalid("the field %q is not a date, so it cannot be past", f.Name)
+		}
 		names[f.Name] = true
 	}
 	switch q.Kind {

@@ -121,6 +121,8 @@ type Field struct {
 	Type     FieldType `json:"type,omitempty"`
 	Choices  []string  `json:"choices,omitempty"`
 	Optional bool      `json:"optional,omitempty"`
+	// NotPast rejects a date before today. Today begins and ends with the last time zone.
+	NotPast bool `json:"not_past,omitempty"`
 }
 
 // Fact is a statement about an entity that is stored as soon as it is known which entity is meant.
@@ -151,8 +153,8 @@ type Remember struct {
 type Question struct {
 	Kind Kind   `json:"kind"`
 	Text string `json:"text"`
-	// Language is that of Text; "" is that of the conversation. What the handler adds is in the
-	// same language.
+	// Language is that of Text; "" is that of the conversation. The handler words the rest of the
+	// question in the same language.
 	Language   Language  `json:"language,omitempty"`
 	Relevance  Relevance `json:"relevance,omitempty"`
 	Risk       Risk      `json:"risk,omitempty"`

@@ -75,6 +75,34 @@ func TestAssistant_SomeoneElseIsCreated(t *testing.T) {
 	wantMails(t, dir, "anna@weber.example")
 }
 
+// Whatever else is open, a name that the address book does not have leads to a question.
+func TestAssistant_UnknownNameIsAskedAbout(t *testing.T) {
+	for name, test := range map[string]struct{ says, to string }{
+		"another name": {"Tom", "Tom Becker"},
+		"also unknown": {"Robert\nTom", "Tom Becker"},
+		"a new person": {"someone else\nBob Weber, supplier\nyes\nbob@other.com", "Bob Weber"},
+	} {
+		dir := t.TempDir()
+		out := chat(t, dir, dialog.English, append(strings.Split("write to bob about prices\n"+test.says, "\n"), "yes")...)
+		if !strings.Contains(out, "I do not know bob. Who do you mean?") || !strings.Contains(out, "“prices” is on its way to "+test.to) {
+			t.Errorf("%s: %s", name, out)
+		}
+		wantMails(t, dir, test.to)
+	}
+	dir := t.TempDir()
+	if out := chat(t, dir, dialog.English, "write to bob", "cancel everything"); !strings.Contains(out, "What is the mail about?") || !strings.Contains(out, "Nothing was sent.") {
+		t.Error(out)
+	}
+	wantMails(t, dir)
+}
+
+func TestAssistant_DayThatDoesNotExistIsAskedAgain(t *testing.T) {
+	out := chat(t, t.TempDir(), dialog.English, "meet Tom on 2027-02-30", "2027-02-31", "2027-02-28")
+	if !strings.Contains(out, "“2027-02-30” is not a date. When do you meet?") || !strings.Contains(out, "“2027-02-31” is not a date") || !strings.Contains(out, "In your calendar: Tom Becker, 2027-02-28.") {
+		t.Error(out)
+	}
+}
+
 func TestAssistant_CancelSendsNothing(t *testing.T) {
 	dir := t.TempDir()
 	out := chat(t, dir, dialog.English, "write to Anna about lunch", "never mind", "meet Tom on 2027-05-31", "hello")

@@ -264,7 +264,7 @@ func TestConversations_QuotaOfTheAccountLimitsNewRuns(t *testing.T) {
 	s.call("user@acme", "POST", conversations, `{"id":"c2"}`)
 	s.say("user@acme", "c1", `{"text":"write to Anna"}`)
 	s.say("user@acme", "c2", `{"text":"write to Anna"}`) // questions to users do not count
-	for range 6 {
+	for range 3 {
 		s.say("user@acme", "c1", `{"text":"blue"}`)
 	}
 	person := s.openRequests("acme")

@@ -72,7 +72,7 @@ func TestConversations_QuestionsToUsersAreNotRequestsOfApprovers(t *testing.T) {
 	if body := report(); strings.Contains(body, "dialog-question") || !strings.Contains(body, `"requests":0`) {
 		t.Errorf("the report has questions to users: %s", body)
 	}
-	for range 6 {
+	for range 3 {
 		s.say("user@acme", "c1", `{"text":"blue"}`)
 	}
 	if n, c := listed("approver@acme", ""), counted(); n != 1 || c.Open.Count != 1 {
@@ -89,7 +89,7 @@ func TestConversations_ResultsOfRunsAreForTheUser(t *testing.T) {
 	s := openConversations(t, nil, nil)
 	s.call("user@acme", "POST", conversations, `{"id":"c1"}`)
 	s.say("user@acme", "c1", `{"text":"my secret errand"}`)
-	for range 6 {
+	for range 3 {
 		s.say("user@acme", "c1", `{"text":"my secret colour"}`)
 	}
 	open := s.openRequests("acme")

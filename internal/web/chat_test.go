@@ -98,7 +98,7 @@ func TestChat_HandOverReachesTheInboxAndComesBack(t *testing.T) {
 	s := openChat(t)
 	b, ann := s.SignIn("ada", authn.RoleUser, authn.RoleApprover), s.SignIn("ann", authn.RoleApprover)
 	path := begin(t, b, "write to Anna about lunch")
-	for range 6 {
+	for range 3 {
 		b.Post(path, "text", "blue")
 	}
 	got := b.Get(path)

@@ -2028,6 +2028,7 @@ export interface components {
             choices?: string[] | null;
             label: string;
             name: string;
+            not_past?: boolean;
             optional?: boolean;
             type?: string;
         };

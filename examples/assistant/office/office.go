@@ -111,9 +111,13 @@ func (a *assistant) addEvent(ctx context.Context, event Event) (string, error) {
 	if err != nil || stop {
 		return "Nothing was added.", err
 	}
+	ask := "When do you meet?"
+	if _, err := time.Parse(time.DateOnly, event.Day); event.Day != "" && err != nil {
+		ask, event.Day = fmt.Sprintf("“%s” is not a date. When do you meet?", event.Day), ""
+	}
 	if event.Day == "" {
 		answer, err := dialog.Ask(ctx, dialog.Question{
-			Kind: dialog.Form, Text: "When do you meet?", Agent: "assistant", Language: dialog.English, Node: "add_event",
+			Kind: dialog.Form, Text: ask, Agent: "assistant", Language: dialog.English, Node: "add_event",
 			Fields: []dialog.Field{{Name: "day", Label: "Day, as 2027-05-31", Type: dialog.DateField}},
 		})
 		if err != nil {
@@ -181,7 +185,7 @@ func (a *assistant) remember(ctx context.Context, note Note) (string, error) {
 	})
 	about.Incidental = true
 	found := about.Resolve()
-	if found.Question != nil {
+	if found.Question != nil && found.Option != "" {
 		answer, err := dialog.Ask(ctx, *found.Question)
 		if err != nil {
 			return "", err
@@ -191,8 +195,12 @@ func (a *assistant) remember(ctx context.Context, note Note) (string, error) {
 		}
 	}
 	who, ok := contactByID(found.Option)
-	if !ok {
-		return "", tool.Errorf("There is no contact called %q.", note.About)
+	if !ok { // the name is not known
+		var stop bool
+		var err error
+		if who, stop, err = resolve(ctx, note.About, "remember"); err != nil || stop {
+			return "Nothing was noted.", err
+		}
 	}
 	note.About = who.Name
 	if err := once(ctx, a.notes, note); err != nil {
@@ -220,31 +228,36 @@ func contactByID(id string) (contact, bool) {
 	return contacts[at], true
 }
 
-// resolve returns the contact with a name. It asks if there are several. stop means that the user
-// abandoned the task.
+// resolve returns the contact with a name. It asks if there are several or none. stop means that
+// the user abandoned the task.
 func resolve(ctx context.Context, name, node string) (who contact, stop bool, err error) {
-	found := mention(name, dialog.Question{
-		Text: fmt.Sprintf("Which %s do you mean?", name), AllowOther: true,
-		Why: "There are several people with this name.", Agent: "assistant", Language: dialog.English, Node: node,
-		Facts: []dialog.Fact{{Name: "last contact", Value: node}},
-	}).Resolve()
-	if found.Question == nil {
-		who, ok := contactByID(found.Option)
-		if !ok {
-			err = tool.Errorf("There is no contact called %q.", name)
+	for {
+		about := mention(name, dialog.Question{
+			Text: fmt.Sprintf("Which %s do you mean?", name), AllowOther: true,
+			Why: "The address book has several people with this name, or none.", Agent: "assistant", Language: dialog.English, Node: node,
+			Facts: []dialog.Fact{{Name: "last contact", Value: node}},
+		})
+		about.Unknown = fmt.Sprintf("I do not know %s. Who do you mean?", name)
+		found := about.Resolve()
+		if found.Question == nil {
+			who, _ := contactByID(found.Option) // the candidates are contacts
+			return who, false, nil
 		}
-		return who, false, err
+		answer, err := dialog.Ask(ctx, *found.Question)
+		if err != nil || answer.Option == "" && answer.Text == "" {
+			return who, true, err
+		}
+		if answer.Option == "" { // another name
+			name = strings.Trim(answer.Text, " .!?")
+			continue
+		}
+		if who, ok := contactByID(answer.Option); ok {
+			return who, false, nil
+		}
+		// the handler has created the person
+		address, err := dialog.Ask(ctx, dialog.Question{Kind: dialog.Clarification, Text: fmt.Sprintf("What is the address of %s?", answer.Text), Agent: "assistant", Language: dialog.English, Node: node})
+		return contact{answer.Option, answer.Text, "", address.Text}, address.Text == "", err
 	}
-	answer, err := dialog.Ask(ctx, *found.Question)
-	if err != nil || answer.Option == "" {
-		return who, true, err
-	}
-	if who, ok := contactByID(answer.Option); ok {
-		return who, false, nil
-	}
-	// the handler has created the person
-	address, err := dialog.Ask(ctx, dialog.Question{Kind: dialog.Clarification, Text: fmt.Sprintf("What is the address of %s?", answer.Text), Agent: "assistant", Language: dialog.English, Node: node})
-	return contact{answer.Option, answer.Text, "", address.Text}, address.Text == "", err
 }
 
 // once performs an action once: its key is recorded before, and the target knows it.

@@ -1,6 +1,8 @@
 package conversation
 
 import (
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +43,7 @@ func (m *Machine) readExactly(c *Conversation, a *Asking, msg Message) reading {
 	case msg.Choice != "":
 		return readChoice(a, msg.Choice)
 	case msg.Fields != nil:
-		return readFields(a, msg.Fields)
+		return readFields(a, msg.Fields, msg.At)
 	case msg.Digits != "":
 		return m.readDigits(a, msg.Digits)
 	}
@@ -56,12 +58,15 @@ func (m *Machine) readExactly(c *Conversation, a *Asking, msg Message) reading {
 		if r, ok := readOption(p, a, msg.Text); ok {
 			return r
 		}
-		if p.has(msg.Text, morePhrases) && pages(a) > 1 && msg.Modality == Voice {
+		if p.resembles(msg.Text, morePhrases) && pages(a) > 1 && msg.Modality == Voice {
 			return reading{verdict: IsCounterQuestion, exact: true, more: true}
 		}
 	}
 	if p.has(msg.Text, escapePhrases) || p.has(msg.Text, escapeAllPhrases) {
 		return m.readEscape(msg)
+	}
+	if p.resembles(msg.Text, escapePhrases) || p.resembles(msg.Text, escapeAllPhrases) {
+		return unclear("unclear")
 	}
 	if p.isCounterQuestion(msg.Text) {
 		return reading{verdict: IsCounterQuestion, consult: true}
@@ -92,7 +97,7 @@ func isYesNo(a *Asking) bool {
 }
 
 // risky reports whether a yes is needed that cannot be misunderstood.
-func risky(a *Asking) bool { return a.Question.Kind == Confirmation && a.Question.Risk >= RiskHigh }
+func risky(a *Asking) bool { return a.Question.Risk >= RiskHigh }
 
 // readYesNo recognizes whole phrases only. Everything else is not a yes, whatever a model thinks.
 func (m *Machine) readYesNo(p phrases, a *Asking, msg Message) reading {
@@ -114,6 +119,8 @@ func (m *Machine) readYesNo(p phrases, a *Asking, msg Message) reading {
 		return m.readEscape(msg)
 	case p.isCounterQuestion(msg.Text):
 		return reading{verdict: IsCounterQuestion, consult: true}
+	case p.doubtful(msg.Text):
+		return unclear("clear_yes") // a model is not asked either
 	}
 	r := unclear("clear_yes")
 	r.consult = true
@@ -129,7 +136,7 @@ func (m *Machine) readEscape(msg Message) reading {
 }
 
 func (m *Machine) understood(msg Message) bool {
-	return msg.Modality != Voice || msg.Recognition == 0 || msg.Recognition >= m.minRecognition()
+	return msg.Modality != Voice || msg.Recognition == 0 || msg.Recognition >= m.minRecognition() && msg.Recognition <= 1
 }
 
 func readChoice(a *Asking, choice string) reading {
@@ -186,7 +193,7 @@ func readOption(p phrases, a *Asking, text string) (reading, bool) {
 	if len(a.Question.Options) == 0 && !a.Question.AllowOther {
 		return reading{}, false
 	}
-	if a.Question.AllowOther && p.has(text, otherPhrases) {
+	if a.Question.AllowOther && p.resembles(text, otherPhrases) {
 		return answered(Answer{Option: ChoiceOther, Method: ByName}), true
 	}
 	named := optionsNamed(p, a.Question.Options, text)
@@ -230,6 +237,19 @@ func optionsNamed(p phrases, options []Option, text string) []string {
 	return partial
 }
 
+// numbered matches the number of an option as it is shown.
+var numbered = regexp.MustCompile(`^(?:#\d+|\(\d+\)|\d+\))$`)
+
+// certain reports whether a text that fits an option has no doubt: it is plain, or repeats what the
+// user was shown.
+func certain(options []Option, text string) bool {
+	text = strings.TrimSpace(text)
+	return fold.Plain(text) || numbered.MatchString(text) || slices.ContainsFunc(options, func(o Option) bool {
+		shown := append([]string{o.Label, describe(o)}, o.Aliases...)
+		return slices.ContainsFunc(append(shown, slices.Collect(maps.Values(o.Facts))...), func(s string) bool { return strings.EqualFold(s, text) })
+	})
+}
+
 func (m *Machine) readNextField(a *Asking, msg Message) reading {
 	missing := missing(a)
 	if len(missing) == 0 || msg.Modality != Voice && len(missing) > 1 {
@@ -237,11 +257,12 @@ func (m *Machine) readNextField(a *Asking, msg Message) reading {
 		r.consult = true
 		return r
 	}
-	return readFields(a, map[string]string{missing[0].Name: msg.Text})
+	return readFields(a, map[string]string{missing[0].Name: msg.Text}, msg.At)
 }
 
-// readFields validates fields of a form. The answer has those that were given so far.
-func readFields(a *Asking, fields map[string]string) reading {
+// readFields validates fields of a form that were sent at a time. The answer has those that were
+// given so far.
+func readFields(a *Asking, fields map[string]string, at time.Time) reading {
 	if a.Status == Drafted {
 		if strings.TrimSpace(fields["name"]) == "" {
 			return reading{verdict: IsUnclear, doubt: "invalid", detail: "name"}
@@ -253,14 +274,20 @@ func readFields(a *Asking, fields map[string]string) reading {
 	}
 	filled := make(map[string]string)
 	for name, value := range fields {
-		at := slices.IndexFunc(a.Question.Fields, func(f Field) bool { return f.Name == name })
-		if at < 0 {
+		i := slices.IndexFunc(a.Question.Fields, func(f Field) bool { return f.Name == name })
+		if i < 0 {
 			return reading{}
 		}
-		field := a.Question.Fields[at]
+		field := a.Question.Fields[i]
+		given := value
 		value, ok := parse(field, value)
-		if !ok {
+		switch {
+		case !ok && field.Type == DateField:
+			return reading{verdict: IsUnclear, doubt: "no_date", detail: given}
+		case !ok:
 			return reading{verdict: IsUnclear, doubt: "invalid", detail: field.Label}
+		case field.NotPast && value != "" && value < at.Add(westernmost).UTC().Format(time.DateOnly):
+			return reading{verdict: IsUnclear, doubt: "past_date", detail: given}
 		}
 		if value != "" {
 			filled[name] = value
@@ -268,6 +295,10 @@ func readFields(a *Asking, fields map[string]string) reading {
 	}
 	return answered(Answer{Fields: filled, Method: ByForm})
 }
+
+// westernmost is the offset of the last time zone in which a day ends. The time zone of a user is
+// not known.
+const westernmost = -12 * time.Hour
 
 // parse returns the value in its canonical form, or false. An empty value is not given.
 func parse(f Field, value string) (string, bool) {
@@ -284,7 +315,7 @@ func parse(f Field, value string) (string, bool) {
 		return value, err == nil
 	case ChoiceField:
 		for i, choice := range f.Choices {
-			if fold.Text(choice) == fold.Text(value) || value == strconv.Itoa(i+1) {
+			if strings.EqualFold(choice, value) || fold.Text(choice) == fold.Text(value) && fold.Plain(value) || value == strconv.Itoa(i+1) {
 				return choice, true
 			}
 		}
@@ -297,6 +328,11 @@ func parse(f Field, value string) (string, bool) {
 // missing returns the required fields of a form that were not given yet.
 func missing(a *Asking) []Field {
 	return slices.DeleteFunc(slices.Clone(a.Question.Fields), func(f Field) bool { return f.Optional || a.Filled[f.Name] != "" })
+}
+
+// counts reports whether a judgement has scores from 0 to 1. NaN is not one.
+func counts(j *Judgement) bool {
+	return j != nil && !slices.ContainsFunc([]float64{j.Score, j.OptionScore, j.RunnerUp}, func(score float64) bool { return !(score >= 0 && score <= 1) })
 }
 
 // readJudgement applies a model's judgement. It needs a score and, for an option, a margin to the

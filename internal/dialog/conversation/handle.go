@@ -22,6 +22,9 @@ func (m *Machine) Handle(c *Conversation, msg Message, known Known) (Result, err
 	c.Modality = Modality(orElse(string(msg.Modality), string(Text)))
 	c.Channel = orElse(msg.Channel, c.Channel)
 	c.Language = Language(orElse(string(msg.Language), string(c.Language)))
+	if !counts(msg.Judgement) {
+		msg.Judgement = nil
+	}
 	var r Result
 	turns := make(map[string]int)
 	for _, a := range c.Questions {
@@ -60,7 +63,7 @@ func (m *Machine) check(c *Conversation, msg Message) error {
 		return nil
 	}
 	for id, reply := range msg.Replies {
-		if err := one(id, Message{Text: reply.Text, Choice: reply.Choice, Fields: reply.Fields, Modality: msg.Modality}); err != nil {
+		if err := one(id, Message{Text: reply.Text, Choice: reply.Choice, Fields: reply.Fields, Modality: msg.Modality, At: msg.At}); err != nil {
 			return err
 		}
 	}
@@ -338,18 +341,16 @@ func (m *Machine) explain(c *Conversation, a *Asking, reading reading, r *Result
 // unclear asks again. After several unclear replies it shows the choices, or a person answers.
 func (m *Machine) unclear(c *Conversation, a *Asking, reading reading, r *Result) {
 	a.Unclear++
-	limit := m.maxUnclear()
-	onScreen := c.Modality != Voice && len(m.words().ask(c, a).Choices) > 0
-	switch {
-	case a.Unclear < limit, onScreen && a.Unclear < 2*limit && a.Unclear > limit:
-		r.say(m.repeat(c, a, reading.doubt, "a", reading.detail))
-	case m.HandOver && (!onScreen || a.Unclear >= 2*limit):
+	switch limit := m.maxUnclear(); {
+	case m.HandOver && a.Unclear >= limit:
 		a.Status, a.Candidate = HandedOver, nil
 		forget(c, a.ID)
 		m.remark(c, "hand_over", r)
 		r.add(AskPerson{a.ID})
-	default:
+	case a.Unclear >= limit && len(m.words().ask(c, a).Choices) > 0:
 		r.say(m.repeat(c, a, "choose"))
+	default:
+		r.say(m.repeat(c, a, reading.doubt, "a", reading.detail))
 	}
 }
 

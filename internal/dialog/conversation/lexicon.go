@@ -126,8 +126,13 @@ func (p phrases) clean(text string) string {
 	}
 }
 
-// has reports whether the text, as a whole, is one of the phrases.
+// has reports whether the text is one of the phrases, as a whole and without doubt.
 func (p phrases) has(text string, of func(*lexicon) []string) bool {
+	return fold.Plain(text) && p.resembles(text, of)
+}
+
+// resembles is has without regard to punctuation: "yes?" and a struck-through "yes" resemble "yes".
+func (p phrases) resembles(text string, of func(*lexicon) []string) bool {
 	text = p.clean(text)
 	for _, l := range p {
 		if slices.Contains(of(l), text) {
@@ -135,6 +140,12 @@ func (p phrases) has(text string, of func(*lexicon) []string) bool {
 		}
 	}
 	return false
+}
+
+// doubtful reports whether the text is a yes, a no or an escape but for its punctuation.
+func (p phrases) doubtful(text string) bool {
+	return !fold.Plain(text) && slices.ContainsFunc([]func(*lexicon) []string{yesPhrases, agreementPhrases, noPhrases, escapePhrases, escapeAllPhrases},
+		func(of func(*lexicon) []string) bool { return p.resembles(text, of) })
 }
 
 func yesPhrases(l *lexicon) []string       { return l.yes }
@@ -148,7 +159,7 @@ func morePhrases(l *lexicon) []string      { return l.more }
 // isCounterQuestion reports whether the text is a known counter-question, or a question by its
 // first word and its question mark.
 func (p phrases) isCounterQuestion(text string) bool {
-	if p.has(text, func(l *lexicon) []string { return l.counter }) {
+	if p.resembles(text, func(l *lexicon) []string { return l.counter }) {
 		return true
 	}
 	first, _, _ := strings.Cut(fold.Text(text), " ")

@@ -255,7 +255,7 @@ func (m *Machine) end(c *Conversation, a *Asking, status Status, answer Answer, 
 
 // accept closes a question with its answer, and has facts stored in the same step.
 func (m *Machine) accept(c *Conversation, a *Asking, answer Answer, now time.Time, r *Result) {
-	if a.Question.Kind == Disambiguation && len(a.Question.Facts) > 0 && answer.Option != "" {
+	if len(a.Question.Facts) > 0 && answer.Option != "" {
 		instead := ""
 		if a.Question.Relevance == NonBlocking {
 			instead = a.Question.Default

@@ -24,6 +24,7 @@ func TestValidate_RejectsQuestionsThatCannotBeAsked(t *testing.T) {
 		"non-blocking choice without default": {Kind: Disambiguation, Text: "?", Options: annas, Relevance: NonBlocking},
 		"form without fields":                 {Kind: Form, Text: "?"},
 		"choice field without choices":        {Kind: Form, Text: "?", Fields: []Field{{Name: "a", Type: ChoiceField}}},
+		"a text that must not be past":        {Kind: Form, Text: "?", Fields: []Field{{Name: "a", NotPast: true}}},
 		"unknown risk":                        {Kind: Confirmation, Text: "?", Risk: 4},
 		"memory without scope":                {Kind: Disambiguation, Text: "?", Options: annas, Remember: &Remember{Key: "k"}},
 	} {

@@ -86,10 +86,11 @@ func (m *Machine) readBack(c *Conversation, a *Asking, answer Answer, msg Messag
 }
 
 // choose accepts an option or a text. A guess is read back if it is spoken or has a risk, and so is
-// everything that the speech recognition is not sure about.
+// an option in doubt ("Anna Meier?") and everything that the speech recognition is not sure about.
 func (m *Machine) choose(c *Conversation, a *Asking, answer Answer, msg Message, r *Result) {
 	guessed := answer.Method == BySemantics && (a.Question.Risk >= RiskLow || c.Modality == Voice)
-	if guessed || answer.Method != ByButton && !m.understood(msg) {
+	doubted := answer.Option != "" && answer.Option != ChoiceOther && msg.Text != "" && !certain(a.Question.Options, msg.Text)
+	if guessed || doubted || answer.Method != ByButton && !m.understood(msg) {
 		if answer.Option == "" {
 			answer.Text = raw(msg)
 		}

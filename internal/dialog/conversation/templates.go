@@ -4,7 +4,7 @@ package conversation
 // {a} an answer or entity, {why} an explanation.
 var templates = map[Language]map[string][]string{
 	English: {
-		"clarification":      {"{q}", "One question first: {q}"},
+		"clarification":      {"{q}", "One question: {q}"},
 		"confirmation":       {"{q} Yes or no?", "Please confirm: {q} Yes or no?"},
 		"confirmation.voice": {"{q} Please say yes or no.", "Should I go on? {q} Yes or no?"},
 		"disambiguation":     {"{q} {options}", "I need to know which one: {q} {options}"},
@@ -20,6 +20,8 @@ var templates = map[Language]map[string][]string{
 		"not_sure":           {"I am not sure which one you mean. {again}"},
 		"then_which":         {"Then which one? {again}"},
 		"invalid":            {"That does not fit: {a}. {again}"},
+		"no_date":            {"“{a}” is not a date. Write dates as 2027-05-31. {again}"},
+		"past_date":          {"“{a}” is in the past. {again}"},
 		"which":              {"There are several open questions. Which one do you mean? {options}"},
 		"explain":            {"{why} {again}"},
 		"no_reason":          {"I need the answer to go on with your task."},
@@ -39,7 +41,7 @@ var templates = map[Language]map[string][]string{
 		"more":                 {"Or say “more”."},
 	},
 	German: {
-		"clarification":      {"{q}", "Eine Frage vorab: {q}"},
+		"clarification":      {"{q}", "Eine Frage: {q}"},
 		"confirmation":       {"{q} Ja oder nein?", "Bitte bestätigen: {q} Ja oder nein?"},
 		"confirmation.voice": {"{q} Bitte sagen Sie ja oder nein.", "Soll ich weitermachen? {q} Ja oder nein?"},
 		"disambiguation":     {"{q} {options}", "Ich muss wissen, welche Antwort stimmt: {q} {options}"},
@@ -55,6 +57,8 @@ var templates = map[Language]map[string][]string{
 		"not_sure":           {"Ich bin nicht sicher, welche Antwort Sie meinen. {again}"},
 		"then_which":         {"Welche Antwort ist es dann? {again}"},
 		"invalid":            {"Das passt nicht: {a}. {again}"},
+		"no_date":            {"„{a}“ ist kein Datum. Schreiben Sie es wie 2027-05-31. {again}"},
+		"past_date":          {"„{a}“ liegt in der Vergangenheit. {again}"},
 		"which":              {"Mehrere Fragen sind offen. Welche meinen Sie? {options}"},
 		"explain":            {"{why} {again}"},
 		"no_reason":          {"Ich brauche die Antwort, um mit Ihrer Aufgabe weiterzumachen."},
@@ -74,7 +78,7 @@ var templates = map[Language]map[string][]string{
 		"more":                 {"Oder sagen Sie „mehr“."},
 	},
 	French: {
-		"clarification":      {"{q}", "Une question d'abord : {q}"},
+		"clarification":      {"{q}", "Une question : {q}"},
 		"confirmation":       {"{q} Oui ou non ?", "Veuillez confirmer : {q} Oui ou non ?"},
 		"confirmation.voice": {"{q} Dites oui ou non, s'il vous plaît.", "Dois-je continuer ? {q} Oui ou non ?"},
 		"disambiguation":     {"{q} {options}", "J'ai besoin d'une précision : {q} {options}"},
@@ -90,6 +94,8 @@ var templates = map[Language]map[string][]string{
 		"not_sure":           {"Je ne suis pas sûr de ce que vous voulez dire. {again}"},
 		"then_which":         {"Quelle est alors la réponse ? {again}"},
 		"invalid":            {"Cela ne convient pas : {a}. {again}"},
+		"no_date":            {"« {a} » n'est pas une date. Écrivez-la comme 2027-05-31. {again}"},
+		"past_date":          {"« {a} » est dans le passé. {again}"},
 		"which":              {"Plusieurs questions sont ouvertes. De laquelle parlez-vous ? {options}"},
 		"explain":            {"{why} {again}"},
 		"no_reason":          {"J'ai besoin de la réponse pour continuer votre tâche."},
@@ -109,7 +115,7 @@ var templates = map[Language]map[string][]string{
 		"more":                 {"Ou dites « suite »."},
 	},
 	Spanish: {
-		"clarification":      {"{q}", "Primero una pregunta: {q}"},
+		"clarification":      {"{q}", "Una pregunta: {q}"},
 		"confirmation":       {"{q} ¿Sí o no?", "Por favor, confirme: {q} ¿Sí o no?"},
 		"confirmation.voice": {"{q} Diga sí o no, por favor.", "¿Continúo? {q} ¿Sí o no?"},
 		"disambiguation":     {"{q} {options}", "Necesito una aclaración: {q} {options}"},
@@ -125,6 +131,8 @@ var templates = map[Language]map[string][]string{
 		"not_sure":           {"No estoy seguro de a cuál se refiere. {again}"},
 		"then_which":         {"¿Cuál es entonces la respuesta? {again}"},
 		"invalid":            {"Eso no es válido: {a}. {again}"},
+		"no_date":            {"«{a}» no es una fecha. Escríbala como 2027-05-31. {again}"},
+		"past_date":          {"«{a}» está en el pasado. {again}"},
 		"which":              {"Hay varias preguntas abiertas. ¿A cuál se refiere? {options}"},
 		"explain":            {"{why} {again}"},
 		"no_reason":          {"Necesito la respuesta para continuar con su tarea."},

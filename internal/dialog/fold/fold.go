@@ -1,7 +1,9 @@
-// Package fold compares texts of people regardless of case, accents and punctuation.
+// Package fold compares texts of people regardless of case, accents and punctuation, and reports
+// whether the punctuation matters.
 package fold
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -28,6 +30,38 @@ func Text(text string) string {
 	}, text)
 	return strings.Join(strings.Fields(text), " ")
 }
+
+// composed writes letters with an accent after them as one letter.
+var composed = func() *strings.Replacer {
+	var pairs []string
+	for mark, letters := range map[string]string{
+		"\u0300": "aàeèiìoòuù", "\u0301": "aáeéiíoóuú", "\u0302": "aâeêiîoôuû", "\u0303": "aãnñoõ", "\u0308": "aäeëiïoöuü",
+		"\u030a": "aå", "\u030c": "sšzžcč", "\u0327": "cç",
+	} {
+		runes := []rune(letters)
+		for i := 0; i < len(runes); i += 2 {
+			pairs = append(pairs, string(runes[i])+mark, string(runes[i+1]))
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// plain matches words, apostrophes and hyphens within words, commas between words, and full stops
+// and exclamation marks after words.
+var plain = func() *regexp.Regexp {
+	const (
+		word      = `[\p{L}\d]+`
+		space     = `[\s\p{Z}]`
+		end       = space + `*(?:\.|!+)`
+		separator = `(?:['’-]|` + space + `+|(?:` + space + `*,|` + end + `)` + space + `+¡?)`
+	)
+	return regexp.MustCompile(`^` + space + `*¡?` + word + `(?:` + separator + word + `)*(?:` + end + `)?` + space + `*$`)
+}()
+
+// Plain reports whether [Text] keeps the meaning of a text. It removes punctuation, symbols and
+// combining marks, and most of them question, quote, qualify, contradict or strike out the words
+// around them. So only the few that mean nothing are plain.
+func Plain(text string) bool { return plain.MatchString(composed.Replace(strings.ToLower(text))) }
 
 // Distance returns the edit distance of two short texts.
 func Distance(a, b string) int {

@@ -10,6 +10,7 @@ package config
 
 import (
 	"log/slog"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -44,10 +45,23 @@ type Listen struct {
 	PublicURL string `key:"publicURL" help:"The address of this server in browsers, for links in messages: https://fermata.example.com. Without it messages have no links. With https, cookies are sent with TLS only."`
 	TLS       TLS    `key:"tls" help:"With both files the server uses HTTPS; they are reloaded when they change. Without them, use a TLS proxy in front of the server."`
 
+	TrustedProxies []string `key:"trustedProxies" help:"The networks of the proxies in front of the server (10.0.3.0/24). Limits for each client address use X-Forwarded-For of these proxies only. Without them, all clients of a proxy share the limits of one client."`
+
 	ReadHeaderTimeout time.Duration `key:"readHeaderTimeout" min:"1ms" help:"Timeout for reading request headers."`
 	ReadTimeout       time.Duration `key:"readTimeout" min:"1ms" help:"Timeout for reading a whole request."`
 	IdleTimeout       time.Duration `key:"idleTimeout" min:"1ms" help:"How long an idle keep-alive connection is kept."`
 	DrainTimeout      time.Duration `key:"drainTimeout" min:"0s" help:"Shutdown grace period for in-flight work. Unfinished runs are picked up by another replica."`
+}
+
+// Proxies returns the networks of the trusted proxies.
+func (l Listen) Proxies() []netip.Prefix {
+	list := make([]netip.Prefix, 0, len(l.TrustedProxies))
+	for _, text := range l.TrustedProxies {
+		if network, err := netip.ParsePrefix(text); err == nil { // Load has checked it
+			list = append(list, network.Masked())
+		}
+	}
+	return list
 }
 
 // TLS is a certificate. The files are reloaded when they change.
@@ -230,7 +244,7 @@ type Log struct {
 // Default returns the default configuration.
 func Default() *Config {
 	return &Config{
-		Listen:    Listen{Addr: "127.0.0.1:8080", ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainTimeout: 20 * time.Second},
+		Listen:    Listen{Addr: "127.0.0.1:8080", TrustedProxies: []string{"127.0.0.0/8", "::1/128"}, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainTimeout: 20 * time.Second},
 		Store:     Store{URL: "sqlite:fermata.db", Migrate: true, Schema: "fermata", MaxConns: 10, Timeout: 30 * time.Second, LockTimeout: 2 * time.Second},
 		Auth:      Auth{Session: Session{Lifetime: 8 * time.Hour, IdleTimeout: 30 * time.Minute}, OIDC: OIDC{GroupsClaim: "groups", PrincipalClaim: "sub"}},
 		Runs:      Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, SaveDelay: 25 * time.Millisecond, Wait: 5 * time.Second, MaxAttempts: 25},

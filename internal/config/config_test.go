@@ -130,6 +130,7 @@ func TestFile_MistakesHaveLineNumbers(t *testing.T) {
 		"no collector":             {"tracing: {endpoint: 'collector:4318'}\n", `fermata.yaml:1: tracing.endpoint: "collector:4318" is not an http or https URL`},
 		"more than all":            {"tracing: {sample: 2}\n", "fermata.yaml:1: tracing.sample: 2 is more than 1"},
 		"no header":                {"tracing: {headers: [token]}\n", `fermata.yaml:1: tracing.headers: a header must be "Name: value"`},
+		"proxy without a mask":     {"listen: {trustedProxies: [10.0.0.1]}\n", `fermata.yaml:1: listen.trustedProxies: "10.0.0.1" is not a network, such as 10.0.3.0/24`},
 		"no secret":                {"webhooks: {secrets: [hush]}\n", "fermata.yaml:1: webhooks.secrets: a secret must begin with whsec_"},
 	} {
 		_, err := load(t, c.text)

@@ -54,8 +54,14 @@ func (s setting) text() string {
 		return strconv.Quote(v.Reveal())
 	case time.Duration:
 		return formatDuration(v)
-	case []string, []Secret:
-		return "[]" // no list has a default
+	case []string:
+		texts := make([]string, len(v))
+		for i, text := range v {
+			texts[i] = strconv.Quote(text)
+		}
+		return "[" + strings.Join(texts, ", ") + "]"
+	case []Secret:
+		return "[]" // no list of secrets has a default
 	case Names:
 		if len(v) > 0 {
 			return fmt.Sprint(map[string]string(v))

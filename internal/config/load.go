@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -192,6 +193,11 @@ func (c *Config) check(wrong *mistakes) {
 	bad := func(key, format string, args ...any) { wrong.add(c.from[key], key, format, args...) }
 	if err := checkAddr(c.Listen.Addr); err != nil {
 		bad("listen.addr", "%v", err)
+	}
+	for _, network := range c.Listen.TrustedProxies {
+		if _, err := netip.ParsePrefix(network); err != nil {
+			bad("listen.trustedProxies", "%q is not a network, such as 10.0.3.0/24", network)
+		}
 	}
 	if c.Metrics.Addr != Off {
 		if err := checkAddr(c.Metrics.Addr); err != nil {

@@ -171,7 +171,7 @@ func (r *Server) wire(p *Program, file *seal.KeyFile, log *slog.Logger) error {
 	}
 	r.API, err = server.New(server.Config{
 		Executor: r.Executor, Dialog: r.dialog, Auth: authn.Keys(r.Store), Log: log, Version: cli.Version(), Tracer: r.tracing.tracer(),
-		WebPush: WebPushOf(r.channels), Settings: serverSettings(c), Limits: Limits(c.Limits), PolicyStatus: files.Status,
+		WebPush: WebPushOf(r.channels), Settings: serverSettings(c), Limits: Limits(c.Limits), TrustedProxies: c.Listen.Proxies(), PolicyStatus: files.Status,
 		SignIn: &authn.SignIn{Credentials: r.Store, Sealer: file, PublicURL: c.Listen.PublicURL, OIDC: oidcConfig(c.Auth.OIDC), Lifetime: c.Auth.Session.Lifetime, IdleTimeout: c.Auth.Session.IdleTimeout},
 	})
 	if err != nil {

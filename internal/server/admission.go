@@ -8,7 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"sync/atomic"
+	"sync"
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/server/admission"
@@ -90,14 +90,41 @@ func (s *Server) Admit(next http.Handler, rejected func(http.ResponseWriter, *ht
 // admittedKey is the context key of the permits of a request that [Server.Admit] has admitted.
 type admittedKey struct{}
 
-// maxUnverified is the total size in bytes of the bodies of requests to channels that are read at
-// the same time: most of them are verified only after they were read.
-const maxUnverified = 4 << 20
+// How many bytes of the bodies of requests to channels are read at the same time: in total, and of
+// one source. Most of them are verified only after they were read.
+const (
+	maxUnverified       = 4 << 20
+	maxSourceUnverified = maxUnverified / 4
+)
+
+// unverifiedBytes counts the bytes that are being read, by source.
+type unverifiedBytes struct {
+	mu      sync.Mutex
+	total   int64
+	sources map[string]int64
+}
+
+// add counts bytes of a source; a negative number takes them back. It reports whether the limits
+// are kept.
+func (u *unverifiedBytes) add(source string, n int64) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.sources == nil {
+		u.sources = make(map[string]int64)
+	}
+	u.total += n
+	if u.sources[source] += n; u.sources[source] == 0 {
+		delete(u.sources, source)
+	}
+	return u.total <= maxUnverified && u.sources[source] <= maxSourceUnverified
+}
 
 // limitUnverified limits the bodies of a channel's requests.
 func (s *Server) limitUnverified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := &unverifiedBody{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Limits.Body), total: &s.unverified}
+		body := &unverifiedBody{
+			ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Limits.Body), counter: &s.unverified, source: s.config.TrustedProxies.Source(r),
+		}
 		defer body.release()
 		r.Body = body
 		next.ServeHTTP(w, r)
@@ -107,17 +134,18 @@ func (s *Server) limitUnverified(next http.Handler) http.Handler {
 // unverifiedBody counts what is read of a body until its request ends.
 type unverifiedBody struct {
 	io.ReadCloser
-	total *atomic.Int64
-	read  int64
+	counter *unverifiedBytes
+	source  string
+	read    int64
 }
 
 func (b *unverifiedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
-	if b.total.Add(int64(n)) > maxUnverified {
+	if !b.counter.add(b.source, int64(n)) {
 		return 0, problems.Overloaded("too many requests to channels are being read; nothing was done")
 	}
 	return n, err
 }
 
-func (b *unverifiedBody) release() { b.total.Add(-b.read) }
+func (b *unverifiedBody) release() { b.counter.add(b.source, -b.read) }

@@ -28,7 +28,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -71,6 +70,8 @@ type Config struct {
 	Dialog *conversation.Handler
 	// Limits bounds what callers may use; zero values mean the defaults.
 	Limits Limits
+	// TrustedProxies are the proxies whose X-Forwarded-For counts. Defaults to loopback addresses.
+	TrustedProxies admission.TrustedProxies
 	// Version is reported by /healthz and in the OpenAPI document.
 	Version string
 	// Log receives messages for operators; never run data. Defaults to slog.Default.
@@ -101,7 +102,7 @@ type Server struct {
 	// heavyReads limits full-history reads: reconciliation, reports and policy replay.
 	heavyReads admission.TurnLimiter
 	idleConns  admission.IdleConnLimiter
-	unverified atomic.Int64 // bytes of channels' requests that are being read
+	unverified unverifiedBytes // of channels' requests
 	streams    stream.Opener
 	// Rate limits for log lines that anonymous clients can cause: authentication errors and evicted
 	// connections.
@@ -122,6 +123,9 @@ func New(config Config) (*Server, error) {
 	config.Log = cmp.Or(config.Log, slog.Default())
 	config.Version = cmp.Or(config.Version, "dev")
 	config.Limits = config.Limits.withDefaults()
+	if config.TrustedProxies == nil {
+		config.TrustedProxies = admission.Loopback()
+	}
 	s := &Server{config: config, visibility: visibility.Checker{Executor: config.Executor}, limits: admission.NewLimiter(config.Limits.limiter(), (&admission.StoreProbe{Check: config.Executor.Ready}).OK)}
 	s.streams = stream.Opener{
 		WriteTimeout: config.Limits.WriteTimeout, Heartbeat: config.Limits.Heartbeat, Recheck: config.Limits.AuthRecheck, Authorized: s.stillAuthorized,
@@ -301,7 +305,7 @@ func (s *Server) setUpSignIn() error {
 	}
 	sessions, err := authn.New(signIn, authn.Hooks{
 		Log: s.config.Log, Rejected: s.metrics.CountRejected,
-		Failed: func(component string) { s.metrics.CountError(component) },
+		Failed: func(component string) { s.metrics.CountError(component) }, Source: s.config.TrustedProxies.Source,
 	})
 	if err != nil {
 		return err

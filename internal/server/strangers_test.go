@@ -123,29 +123,33 @@ func (c *readingChannel) Handler(channel.Desk) http.Handler {
 	})
 }
 
-// The bodies of channels that are read at the same time have a maximum size in total, which is free
-// again when their requests end.
+// The bodies of channels that are read at the same time have a maximum size in total and for each
+// source, which is free again when their requests end.
 func TestChannelHandler_UnverifiedBodiesAreLimited(t *testing.T) {
 	s := open(t, nil)
 	c := &readingChannel{read: make(chan error), release: make(chan struct{})}
 	h := s.server.ChannelHandler(http.NotFoundHandler(), []channel.Channel{c}, nil)
-	send := func() error {
-		go h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/channels/reading/x", strings.NewReader(strings.Repeat("x", 1<<20))))
+	send := func(source string) error {
+		r := httptest.NewRequest(http.MethodPost, "/channels/reading/x", strings.NewReader(strings.Repeat("x", 1<<20)))
+		r.RemoteAddr = source + ":1"
+		go h.ServeHTTP(httptest.NewRecorder(), r)
 		return <-c.read
 	}
-	for n := range 4 {
-		if err := send(); err != nil {
-			t.Fatalf("request %d: %v", n, err)
+	if err := send("203.0.113.1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := send("203.0.113.1"); err == nil {
+		t.Error("one source uses more than its share")
+	}
+	for _, source := range []string{"203.0.113.2", "203.0.113.3"} {
+		if err := send(source); err != nil {
+			t.Fatalf("a stalled source blocks %s: %v", source, err)
 		}
 	}
-	if err := send(); err == nil {
+	if err := send("203.0.113.4"); err == nil {
 		t.Error("more than the maximum is read")
 	}
-	for range 5 {
-		c.release <- struct{}{}
-	}
-	for send() != nil { // the requests are ending
-		c.release <- struct{}{}
-	}
 	close(c.release)
+	for send("203.0.113.1") != nil { // the requests are ending
+	}
 }

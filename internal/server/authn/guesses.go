@@ -3,8 +3,6 @@ package authn
 import (
 	"context"
 	"hash/maphash"
-	"net/http"
-	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -106,27 +104,4 @@ func (c *counters) giveBack(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	*c.entry(key) -= int64(c.interval)
-}
-
-// sourceOf returns the source of a request, for limits: the client's address, or its network with
-// IPv6, where a client has many addresses. Behind a proxy on a private address it is the client
-// that the proxy reports last in X-Forwarded-For.
-func sourceOf(r *http.Request) string {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return ""
-	}
-	from := peer.Addr().Unmap()
-	if list := r.Header.Values("X-Forwarded-For"); len(list) > 0 && (from.IsLoopback() || from.IsPrivate()) {
-		last := list[len(list)-1]
-		if client, err := netip.ParseAddr(strings.TrimSpace(last[strings.LastIndex(last, ",")+1:])); err == nil {
-			from = client.Unmap()
-		}
-	}
-	if from.Is6() {
-		if network, err := from.WithZone("").Prefix(64); err == nil {
-			return network.String()
-		}
-	}
-	return from.String()
 }

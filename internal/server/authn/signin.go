@@ -77,6 +77,8 @@ type Hooks struct {
 	Rejected func(code string)
 	// Failed is called with the component for each internal error.
 	Failed func(component string)
+	// Source returns the source of a request, for limits.
+	Source func(r *http.Request) string
 }
 
 // New returns the sessions of a configuration. It returns an error if the configuration is invalid.

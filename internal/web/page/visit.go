@@ -45,14 +45,15 @@ const (
 // cookie returns a cookie with a value that is not confidential. Browsers send it to this host
 // only.
 func (v *Visit) cookie(name, value string, maxAge int) *http.Cookie {
-	return &http.Cookie{Name: v.cookieName(name), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: v.secure(), SameSite: http.SameSiteLaxMode}
+	return &http.Cookie{Name: v.cookieName(name), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: v.Secure(), SameSite: http.SameSiteLaxMode}
 }
 
-func (v *Visit) secure() bool { return v.Shell.Config.TLS || v.TLS != nil }
+// Secure reports whether browsers use TLS, to this server or to a proxy in front of it.
+func (v *Visit) Secure() bool { return v.Shell.Config.TLS || v.TLS != nil }
 
 // cookieName returns the name of a cookie in the browser, which ties it to this host with TLS.
 func (v *Visit) cookieName(name string) string {
-	if v.secure() {
+	if v.Secure() {
 		return "__Host-" + name
 	}
 	return name

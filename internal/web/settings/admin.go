@@ -98,9 +98,9 @@ func invite(v *page.Visit) (page.Response, error) {
 		}
 		return adminPage(v, d, http.StatusUnprocessableEntity)
 	}
-	scheme := "https://"
-	if v.TLS == nil && v.Header.Get("X-Forwarded-Proto") != "https" {
-		scheme = "http://"
+	scheme := "http://"
+	if v.Secure() {
+		scheme = "https://"
 	}
 	d.Link = scheme + v.Host + made.Path
 	return adminPage(v, d, http.StatusOK)

@@ -214,6 +214,8 @@ var dependencies = []dependency{
 	{"internal/policy", "cel.dev/cel-go", "policies are written in CEL"},
 	{"internal/audit", "golang.org/x/mod", "checkpoints of the chain are signed notes and tile logs (sumdb/note, sumdb/tlog)"},
 
+	{"internal/safehtml", "golang.org/x/text", "NFKC, to compare names that look the same (unicode/norm)"},
+
 	{"examples/dataagent", "modernc.org/sqlite", "its agent uses a real database; the driver of the store is linked anyway"},
 
 	{"internal/oidctest", "github.com/golang-jwt/jwt/v5", "test support: signs tokens with another library than the one that verifies them"},

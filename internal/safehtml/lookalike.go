@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // scripts have letters that look like Latin ones.
@@ -116,7 +118,8 @@ var sameLetters = func() map[rune]rune {
 // LooksLike reports whether two names can hardly be told apart, although they differ.
 func LooksLike(a, b string) bool { return a != b && skeleton(a) == skeleton(b) }
 
-// skeleton returns a name with the letters that its characters look like.
+// skeleton returns a name with the letters that its characters look like, without compatibility
+// forms, and with one space between words.
 func skeleton(name string) string {
 	look := func(r rune) rune {
 		for range 2 { // Cyrillic І looks like I, and that like l
@@ -126,5 +129,6 @@ func skeleton(name string) string {
 		}
 		return r
 	}
-	return strings.ToLower(strings.Map(look, name))
+	words := strings.Fields(norm.NFKC.String(name))
+	return strings.ToLower(strings.Map(look, strings.Join(words, " ")))
 }

@@ -124,6 +124,7 @@ func TestMembers_LookAlikesAreNotInvited(t *testing.T) {
 		"ali\u202ece": 400, // the direction of the text
 		"\u0430lice":  400, // a Cyrillic letter in a Latin word
 		"aIice":       400,
+		"\uff41lice":  400, // a wide letter
 		"alice":       200, // replaces the password
 		"bob":         200,
 		"Анна":        200,
@@ -135,6 +136,22 @@ func TestMembers_LookAlikesAreNotInvited(t *testing.T) {
 		if got := p.call(admin, "POST", "/api/v1/invitations", string(body)); got.status != want {
 			t.Errorf("%+q: %+v", name, got)
 		}
+	}
+}
+
+// Two invitations for names that look the same can be open at a time; one of the two is accepted.
+func TestMembers_LookAlikeIsNotAcceptedAfterAnother(t *testing.T) {
+	p := openMemberSite(t)
+	admin := p.key("acme", authn.RoleAdmin)
+	first, second := p.invite(admin, "ann blum"), p.invite(admin, "ann  blum")
+	if got := p.browser().accept(first, goodPassword); got.status != 303 {
+		t.Fatalf("%+v", got)
+	}
+	if got := p.browser().accept(second, goodPassword); got.status != 403 || !strings.Contains(got.body, "looks like that of the member ann blum") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := p.call(admin, "GET", "/api/v1/members", ""); strings.Contains(got.body, "ann  blum") {
+		t.Errorf("members: %s", got.body)
 	}
 }
 

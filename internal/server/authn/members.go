@@ -81,7 +81,11 @@ func (p *members) Invite(ctx context.Context, account, name string, roles []Role
 	if next >= maxGenerations || current != nil && current.Account != account {
 		return "", until, ErrNameTaken
 	}
-	if err := p.checkLookAlike(ctx, account, name); err != nil {
+	other, err := p.lookAlike(ctx, account, name)
+	if err == nil && other != "" {
+		err = fmt.Errorf("%w: the name looks like that of the member %s; choose another one", store.ErrInvalid, other)
+	}
+	if err != nil {
 		return "", until, err
 	}
 	until = p.now().Add(InvitationTTL).Truncate(time.Second)
@@ -97,18 +101,16 @@ func (p *members) Invite(ctx context.Context, account, name string, roles []Role
 	return "/signin/invitation?token=" + url.QueryEscape(token), until, err
 }
 
-// checkLookAlike refuses the name of a new member that looks like that of another one.
-func (p *members) checkLookAlike(ctx context.Context, account, name string) error {
+// lookAlike returns the name of a member that looks like the name of a new one, and is another; ""
+// if there is none.
+func (p *members) lookAlike(ctx context.Context, account, name string) (string, error) {
 	members, err := p.Members(ctx, account)
-	if err != nil {
-		return err
-	}
 	for _, m := range members {
 		if !strings.EqualFold(m.Name, name) && safehtml.LooksLike(m.Name, name) {
-			return fmt.Errorf("%w: the name looks like that of the member %s; choose another one", store.ErrInvalid, m.Name)
+			return m.Name, nil
 		}
 	}
-	return nil
+	return "", err
 }
 
 func memberID(name string, generation int) string {
@@ -272,7 +274,7 @@ func (p *Sessions) acceptInvitation(w http.ResponseWriter, r *http.Request) {
 		p.writePage(w, p.pageInvitation(r, i.Name, token, fmt.Sprintf("The password needs %d to %d characters.", minPassword, maxPassword)))
 		return
 	}
-	done, err := p.guesses.acquire(r.Context(), sourceOf(r))
+	done, err := p.guesses.acquire(r.Context(), p.hooks.Source(r))
 	if err != nil {
 		p.rejectSignIn(w, r, err)
 		return
@@ -304,6 +306,12 @@ func (p *members) addMember(ctx context.Context, i invitation, who Principal, ha
 	if err != nil {
 		return err
 	}
+	// a look-alike may have been invited before, and become a member since
+	if other, err := p.lookAlike(ctx, i.Account, i.Name); err != nil {
+		return err
+	} else if other != "" {
+		return problems.New("forbidden", "your name looks like that of the member %s; ask for an invitation with another one", other)
+	}
 	member := i.credential(hash)
 	line, err := who.auditLine(i.Account, audit.APIKeyMade{Key: member.ID, Name: member.Name, Role: member.Role})
 	if err != nil {
@@ -329,7 +337,7 @@ func (p *Sessions) passwordSignIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name, password, back := r.PostFormValue("name"), r.PostFormValue("password"), localPath(r.PostFormValue("return"))
-	source := sourceOf(r)
+	source := p.hooks.Source(r)
 	if limited := p.guesses.allow(source, name, p.now()); limited != nil {
 		p.rejectSignIn(w, r, limited)
 		return

@@ -74,6 +74,8 @@ func (p *idp) principal(c claims, by Method) (Principal, error) {
 		who.Account = c.text(p.AccountClaim)
 	}
 	switch {
+	case isDisplayable(who.ID, maxPrincipal) && !isPrincipalName(who.ID):
+		return Principal{}, problems.New("forbidden", "your identity at the identity provider (claim %s) has characters that imitate others: %+q", p.PrincipalClaim, who.ID)
 	case !isPrincipalName(who.ID):
 		return Principal{}, problems.New("forbidden", "the identity provider did not send your identity (claim %s)", p.PrincipalClaim)
 	case p.PrincipalClaim == "email" && c["email_verified"] != true && c["email_verified"] != "true":

@@ -13,10 +13,10 @@ import (
 const maxConfirmed = 100
 
 // ConfirmText returns the text that an approver types to approve the action: the values of the
-// arguments that the requirement names, separated by spaces, or the name of the action if no value
-// can be typed. It is "" if nothing has to be typed. args are the requested arguments.
-//
-// Masked values, and values that are not a short text or a number, are left out.
+// arguments that the requirement names, separated by spaces. Absent arguments are left out. The
+// name of the action replaces values that cannot be typed, and all values if none is present. A
+// value can be typed if it is a short text or a number and is not masked. ConfirmText returns "" if
+// nothing has to be typed. args are the requested arguments.
 func (r Request) ConfirmText(args json.RawMessage) string {
 	if !r.Requirement.IsTyped() || r.Subject.Action == "" {
 		return ""
@@ -29,10 +29,20 @@ func (r Request) ConfirmText(args json.RawMessage) string {
 		return r.Subject.Action
 	}
 	var values []string
+	named := false
 	for _, pointer := range r.Requirement.Confirm {
-		if text := typedValue(valueAt(doc, pointer)); text != "" {
-			values = append(values, text)
+		value := valueAt(doc, pointer)
+		if value == missing {
+			continue
 		}
+		text := typedValue(value)
+		if text == "" {
+			if named {
+				continue
+			}
+			text, named = r.Subject.Action, true
+		}
+		values = append(values, text)
 	}
 	if len(values) == 0 {
 		return r.Subject.Action

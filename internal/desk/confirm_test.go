@@ -2,6 +2,7 @@ package desk_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +76,13 @@ func TestConfirmText_OfArguments(t *testing.T) {
 		"without a masked value":    {`{"iban":"DE1"}`, []string{"/iban"}, []string{"/iban"}, "drop"},
 		"without an invisible text": {`{"table":"us\u200bers"}`, []string{"/table"}, nil, "drop"},
 		"without a list":            {`{"table":["users"]}`, []string{"/table"}, nil, "drop"},
+		"a text that is too long":   {`{"db":"prod","table":"` + strings.Repeat("x", 101) + `"}`, []string{"/db", "/table"}, nil, "prod drop"},
+		"a control character":       {`{"db":"prod","table":"us\ters"}`, []string{"/db", "/table"}, nil, "prod drop"},
+		"an object":                 {`{"db":{"name":"prod"},"table":"users"}`, []string{"/db", "/table"}, nil, "drop users"},
+		"an empty text":             {`{"db":"","table":"users"}`, []string{"/db", "/table"}, nil, "drop users"},
+		"a masked value":            {`{"db":"prod","iban":"DE1"}`, []string{"/db", "/iban"}, []string{"/iban"}, "prod drop"},
+		"two that cannot be typed":  {`{"db":null,"table":true,"host":"a"}`, []string{"/db", "/table", "/host"}, nil, "drop a"},
+		"the same value twice":      {`{"db":"prod","table":"prod"}`, []string{"/db", "/table"}, nil, "prod prod"},
 		"nothing":                   {`{"table":"users"}`, nil, nil, ""},
 	} {
 		r := desk.Request{Subject: desk.Subject{Action: "drop"}, Requirement: requirement.Requirement{Confirm: c.confirm, Sensitive: c.masked}}

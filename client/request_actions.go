@@ -105,11 +105,12 @@ func (c *Client) ReplayPolicy(ctx context.Context, candidate api.ReplayPolicy) (
 	return past, c.call(ctx, request{method: http.MethodPost, path: "/policies/replay", body: candidate}, &past)
 }
 
-// CreateGrant creates a bounded grant from an approval of the caller. Retries create one grant.
-func (c *Client) CreateGrant(ctx context.Context, id string, terms api.CreateGrant) (grant api.Grant, err error) {
+// CreateGrant creates a bounded grant from an approval of the caller. Calls with the same
+// idempotency key create one grant.
+func (c *Client) CreateGrant(ctx context.Context, id string, terms api.CreateGrant, key string) (grant api.Grant, err error) {
 	r := request{
 		method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/grant", body: terms,
-		headers: map[string]string{"Idempotency-Key": NewID()},
+		headers: map[string]string{"Idempotency-Key": key},
 	}
 	return grant, c.call(ctx, r, &grant)
 }

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,23 @@ func openGroups(t *testing.T, route desk.Route, ask string) *webtest.Server {
 }
 
 var pagingRoute = desk.Route{Steps: []desk.Step{{Notify: []string{desk.TargetInbox}}, {At: timespan.Duration(2 * time.Hour), Page: []string{"oncall:dba"}}, {At: timespan.Duration(3 * time.Hour), Expire: "stale"}}}
+
+// A page with revealed values says that it showed what the forms of its buttons show. Otherwise the
+// script takes the request for changed.
+func TestReveal_FormsOfThePageAreAboutTheSame(t *testing.T) {
+	s := openGroups(t, pagingRoute, `deadline: 3h, sensitive: [/payment]`)
+	id := ask(t, s, "inproc:refund", "r1", refundInput)
+	b := s.SignIn("ann")
+	rendering := regexp.MustCompile(`(?:data-rendering="|name="rendering" value=")([^"]*)"`)
+	form := b.Get("/requests/" + id + "/approve?fragment")
+	want(t, form, http.StatusOK, "•••")
+	revealed := b.Post("/requests/"+id+"/reveal", hidden(b.Get("/requests/"+id+"/reveal"))...)
+	want(t, revealed, http.StatusOK, "9007199254740993")
+	got, shown := rendering.FindStringSubmatch(revealed.Body), rendering.FindStringSubmatch(form.Body)
+	if got == nil || shown == nil || got[1] != shown[1] {
+		t.Errorf("the revealed page showed %v, its form %v", got, shown)
+	}
+}
 
 // The rules ask for the name of the object: a click does not approve.
 func TestApprove_TypesTheNameOfTheObject(t *testing.T) {

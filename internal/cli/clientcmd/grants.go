@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/cli"
 	"github.com/fermata-go/fermata/internal/policy/grant"
 	"github.com/fermata-go/fermata/internal/timespan"
@@ -51,7 +52,7 @@ func (c *grantsCreate) Run(ctx context.Context, p *cli.Program) error {
 	if err != nil {
 		return err
 	}
-	made, err := to.CreateGrant(ctx, c.ID, terms)
+	made, err := to.CreateGrant(ctx, c.ID, terms, client.NewID())
 	if err != nil {
 		return err
 	}

@@ -132,8 +132,9 @@ func approveAndRemember(s *Pages, v *page.Visit, f *actionForm) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	_, err = v.API.CreateGrant(v.Context(), f.ID, api.CreateGrant{Seconds: int64(span.Seconds()), Uses: uses, Relax: relax})
+	_, err = v.API.CreateGrant(v.Context(), f.ID, api.CreateGrant{Seconds: int64(span.Seconds()), Uses: uses, Relax: relax}, f.Key+"-grant")
 	if err != nil {
+		v.Shell.Config.Log.Warn("grant not created", "request", f.ID, "err", err)
 		return "note.notremembered", nil // the approval is recorded
 	}
 	return "note.remember", nil
@@ -178,7 +179,8 @@ func (s *Pages) reveal(v *page.Visit, f *actionForm) (page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Back = "/inbox"
+	masked := f.Rendering()
+	d.masked, d.Back = &masked, "/inbox"
 	return page.Page{Name: "request", Title: plainText(string(d.Sentence)), Nav: "/inbox", Scripts: d.Scripts("request.js", "live.js"), Data: d}, nil
 }
 

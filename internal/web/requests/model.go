@@ -37,6 +37,8 @@ type Model struct {
 	Broken bool
 	// Evidence is what the decision is based on.
 	Evidence []evidence
+	// masked is what the page showed before its sensitive values were revealed; nil otherwise.
+	masked *api.Rendering
 }
 
 // Arg is an argument of an action.
@@ -235,9 +237,12 @@ func (m *Model) shape() string {
 	}
 }
 
-// Rendering returns what the page shows of the question as text, without markup. It depends on the
-// request, the language and the version of the templates only.
+// Rendering returns what the page shows of the question as text, without markup and without
+// revealed values. It depends on the request, the language and the version of the templates only.
 func (m *Model) Rendering() api.Rendering {
+	if m.masked != nil {
+		return *m.masked
+	}
 	text := plainText(string(m.Sentence) + "\n" + string(m.Body))
 	for _, e := range m.Evidence {
 		text += "\n" + safehtml.Plain(e.Title) + "\n" + string(e.Value) + e.Text

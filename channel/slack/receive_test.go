@@ -14,6 +14,8 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/server/authn"
 )
 
@@ -270,6 +272,77 @@ func TestEdit_ApprovesWithEditedArguments(t *testing.T) {
 	o.process()
 	o.wantDecision(id, "approve", "ann")
 	wantContains(t, string(o.request(id).Decision.Answer), "9007199254740993")
+}
+
+// openCoded opens an office whose rules ask for reason codes and let people edit the amount only.
+func openCoded(t *testing.T) *office {
+	t.Helper()
+	return openOfficeWith(t, nil, func(_ *office, c *executor.DeskConfig) {
+		rules, err := policy.Load("policy.yaml", []byte(`
+default: allow
+rules:
+- id: refunds
+  when: req.tool == "refund"
+  then: ask
+  ask: {groups: [{from: ["group:finops"]}], deadline: 1h, editable: ["/amount"], edit_reasons: [typo, scope], reject_reasons: [fraud, duplicate]}
+`), policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Policy = rules
+	})
+}
+
+func TestDeny_NeedsAReasonCodeOfThePolicy(t *testing.T) {
+	o := openCoded(t)
+	id := o.refund()
+	o.click(o.alice, "deny")
+	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"text": "too much"}); err != nil || errs["code"] == "" {
+		t.Fatalf("without a code: %v, %v", errs, err)
+	}
+	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"code": "duplicate"}); err != nil || errs != nil {
+		t.Fatalf("the code is enough: %v, %v", errs, err)
+	}
+	o.process()
+	o.wantDecision(id, "reject", "ann")
+	wantContains(t, string(o.request(id).Decision.Answer), `"codes":["duplicate"]`)
+}
+
+// A value that the rules lock is text in the modal. The edit of another one needs a reason code.
+func TestEdit_ShowsLockedValuesAndNeedsACode(t *testing.T) {
+	o := openCoded(t)
+	id := o.ask(api.CreateRequest{Kind: "approval", Data: json.RawMessage(`{"action":"refund","args":{"amount":120,"order":"17"},"argsSchema":{"type":"object","properties":{"amount":{"type":"integer"},"order":{"type":"string"}}}}`)})
+	o.click(o.alice, "edit")
+	v, open := o.OpenView(o.alice)
+	if !open {
+		t.Fatal("no modal is open")
+	}
+	var blocks []struct {
+		Type  string
+		Label struct{ Text string }
+	}
+	if err := json.Unmarshal(v.Blocks, &blocks); err != nil {
+		t.Fatal(err)
+	}
+	var inputs []string
+	for _, b := range blocks {
+		if b.Type == "input" {
+			inputs = append(inputs, b.Label.Text)
+		}
+	}
+	if fmt.Sprint(inputs) != "[amount Reason code]" {
+		t.Errorf("inputs %q", inputs)
+	}
+	wantContains(t, string(v.Blocks), `order: \"17\"`)
+	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"f0": "20"}); err != nil || errs["code"] == "" {
+		t.Fatalf("without a code: %v, %v", errs, err)
+	}
+	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"f0": "20", "code": "typo"}); err != nil || errs != nil {
+		t.Fatalf("submit: %v, %v", errs, err)
+	}
+	o.process()
+	o.wantDecision(id, "approve", "ann")
+	wantContains(t, string(o.request(id).Decision.Answer), `"amount":20`, `"order":"17"`, `"codes":["typo"]`)
 }
 
 func TestRespond_AsksForTheFieldsOfTheAnswer(t *testing.T) {

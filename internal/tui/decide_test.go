@@ -291,6 +291,84 @@ func sameBody(body, name, want string) bool {
 	return ok && json.Unmarshal([]byte(body), &a) == nil && json.Unmarshal([]byte(text), &b) == nil && maps.Equal(a, b)
 }
 
+// An approval that the rules want typed is sent after the exact name of the object; y is a letter.
+func TestApprove_TypesTheNameOfTheObject(t *testing.T) {
+	r := dropUsers()
+	r.Activity = &api.Activity{Confirm: "prod users", ConfirmFields: []string{"/db", "/name"}}
+	b := newHarness(t, 80, 24, r)
+	b.keys("enter", "a")
+	b.sees("type     prod users")
+	b.keys("y", "enter")
+	b.sees("This is not the name of the object.", "typed    y_")
+	if len(b.sends) != 0 {
+		t.Fatalf("sent %s", b.sends)
+	}
+	b.keys("backspace")
+	b.types("prod users")
+	b.keys("enter")
+	b.expectSent("int_drop", `{"verb":"approve"}`)
+	if b.sends[0].Confirm != "prod users" {
+		t.Errorf("confirmed %q", b.sends[0].Confirm)
+	}
+}
+
+// The terminal does not know the name of the edited object: the server compares it.
+func TestApproveEdited_TypesTheNewName(t *testing.T) {
+	r := refund()
+	r.Activity = &api.Activity{Confirm: "120.50", ConfirmFields: []string{"/amount"}}
+	b := newHarness(t, 80, 24, r)
+	b.keys("enter", "e", "enter", "ctrl+u")
+	b.types("40.10")
+	b.keys("ctrl+s")
+	b.sees("type     the new value of /amount")
+	b.keys("enter")
+	if len(b.sends) != 0 {
+		t.Fatalf("sent without a name: %s", b.sends)
+	}
+	b.types("40.10")
+	b.keys("enter")
+	b.expectSent("int_refund", `{"verb":"approve","args":{"order":9007199254740993,"amount":40.10,"note":"sorry"}}`)
+	if b.sends[0].Confirm != "40.10" {
+		t.Errorf("confirmed %q", b.sends[0].Confirm)
+	}
+}
+
+// A rejection is never typed.
+func TestReject_IsNotTyped(t *testing.T) {
+	r := dropUsers()
+	r.Activity = &api.Activity{Confirm: "users"}
+	b := newHarness(t, 80, 24, r)
+	b.keys("enter", "r")
+	b.types("no")
+	b.keys("enter", "y")
+	b.expectSent("int_drop", `{"verb":"reject","reason":"no"}`)
+}
+
+func TestReject_SelectsAReasonCodeOfTheRules(t *testing.T) {
+	r := dropUsers()
+	r.Activity = &api.Activity{RejectReasons: []string{"risk", "cost"}}
+	b := newHarness(t, 80, 24, r)
+	b.keys("enter", "r")
+	b.sees("reason code", "risk", "cost")
+	b.keys("ctrl+s")
+	b.sees("choose a reason code")
+	b.keys("right", "right", "ctrl+s", "y")
+	b.expectSent("int_drop", `{"verb":"reject","codes":["cost"]}`)
+}
+
+func TestDelegate_OffersThePeopleWhoMayDecide(t *testing.T) {
+	r := dropUsers()
+	r.Activity = &api.Activity{Verbs: []string{"delegate"}, Delegates: []string{"bob", "carl"}}
+	b := newHarness(t, 80, 24, r)
+	b.keys("enter", "d")
+	b.sees("bob", "carl")
+	b.types("x") // nothing to type
+	b.keys("right", "right", "enter", "enter", "y")
+	if body, _ := json.Marshal(b.body); len(b.acts) != 1 || string(body) != `{"to":"carl"}` {
+		t.Errorf("sent %q %s\n%s", b.acts, body, b.frame())
+	}
+}
+
 func TestSnooze_NamesTheMistake(t *testing.T) {
 	r := dropUsers()
 	r.Activity = &api.Activity{Verbs: []string{"snooze"}}

@@ -33,7 +33,7 @@ func (s Salt) Derive(purpose string) Salt {
 	return Salt(mac.Sum(nil))
 }
 
-// ScreenPurpose is the purpose of the salt of [Shown.Screen].
+// ScreenPurpose is the purpose of the salt of [Shown.Screen], together with the id of the request.
 const ScreenPurpose = "screen"
 
 // Payload is data that a record refers to and does not contain: arguments, a rendered view, a

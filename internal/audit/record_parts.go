@@ -1,6 +1,9 @@
 package audit
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Actor is who did something, and how they were authenticated. Principals are ids, not names or
 // addresses of people: they stay in the record.
@@ -69,8 +72,14 @@ type Shown struct {
 	Clipped bool       `json:"clipped,omitempty"`
 	// Evidence is not written.
 	Evidence []Evidence `json:"evidence,omitempty"`
-	// At is when it was opened.
+	// At is when it was opened, or recorded: see [Shown.Opened].
 	At Timestamp `json:"at,omitzero"`
+}
+
+// Opened reports whether At is when the screen was opened. That is not observed for Slack, e-mail
+// and a batch: there, At is when the rendering was recorded, together with the decision.
+func (s Shown) Opened() bool {
+	return s.Surface != "slack" && s.Surface != "email" && !strings.HasPrefix(s.Template, "web-batch@")
 }
 
 // Visibility is how much of a text was on a screen. It is empty if that is unknown.

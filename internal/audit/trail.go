@@ -189,7 +189,11 @@ func DescribeDecision(raw []byte) string {
 		return b.String()
 	}
 	visible := map[Visibility]string{VisibleAll: "completely visible", VisiblePart: "NOT completely visible", "": "unknown whether completely visible"}[d.Shown.Extent()]
-	fmt.Fprintf(&b, "Shown on %q with template %q, %s, opened at %s: text %s.\n", d.Shown.Surface, d.Shown.Template, visible, d.Shown.At, d.Shown.Screen.Short())
+	since := "recorded"
+	if d.Shown.Opened() {
+		since = "opened"
+	}
+	fmt.Fprintf(&b, "Shown on %q with template %q, %s, %s at %s: text %s.\n", d.Shown.Surface, d.Shown.Template, visible, since, d.Shown.At, d.Shown.Screen.Short())
 	return b.String()
 }
 

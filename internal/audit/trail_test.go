@@ -24,8 +24,14 @@ func TestDescribeDecision_HasWhatWasShown(t *testing.T) {
 			t.Errorf("%q is missing in %s", want, got)
 		}
 	}
-	log.append(t, sample(1, audit.RequestClaimed{}))
-	if got := audit.DescribeDecision(log.raw[1]); got != "" {
+	for i, shown := range []audit.Shown{{Surface: "slack", Template: "slack@1"}, {Surface: "email", Template: "email@1"}, {Surface: "web", Template: "web-batch@1"}} {
+		log.append(t, sample(1+i, audit.RequestDecided{Verb: audit.VerbApprove, Shown: shown}))
+		if got := audit.DescribeDecision(log.raw[1+i]); !strings.Contains(got, "recorded at") || strings.Contains(got, "opened") {
+			t.Errorf("%s does not observe the opening: %s", shown.Surface, got)
+		}
+	}
+	log.append(t, sample(4, audit.RequestClaimed{}))
+	if got := audit.DescribeDecision(log.raw[4]); got != "" {
 		t.Errorf("a claim: %q", got)
 	}
 }

@@ -18,12 +18,11 @@ type Rendering struct {
 	Template string `json:"template"`
 	// Visible is [VisibleAll], [VisiblePart], or "" if it is unknown how much was on the screen.
 	Visible string `json:"visible,omitempty"`
-	// Clipped is VisiblePart in documents of earlier versions.
-	Clipped bool `json:"clipped,omitempty"`
 	// Text is the text with the hash, or "". The document does not contain it: see
 	// [Change.RenderedText].
 	Text string `json:"-"`
-	// By is who opened it, At when. Rev is the revision of the request, and Shown its digest.
+	// By is who opened it, and At when it was first recorded with this hash. Rev is the revision of
+	// the request, and Shown its digest.
 	By    string    `json:"by"`
 	At    time.Time `json:"at"`
 	Rev   int64     `json:"rev"`
@@ -88,6 +87,9 @@ func (d *update) recordRendering(r Rendering) {
 		}
 		if own++; first < 0 {
 			first = i
+		}
+		if old.Hash == r.Hash && old.At.Before(r.At) {
+			r.At = old.At // another report of the same screen, such as with the decision
 		}
 	}
 	if own < maxRenderings {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fermata-go/fermata/internal/desk"
 )
@@ -52,6 +53,23 @@ func TestView_KeepsTheLatestRenderingsOfEachPerson(t *testing.T) {
 		if n.Kind == desk.NoticeRerender {
 			t.Errorf("notice %+v", n)
 		}
+	}
+}
+
+// A screen that is reported again, such as when all of it was read, was opened the first time.
+func TestView_ScreenThatIsReportedAgainKeepsItsTime(t *testing.T) {
+	w := open(t, actionSpec())
+	w.apply(desk.View{From: w.from("ann"), Rendering: screen("x")})
+	opened := w.now
+	w.now = w.now.Add(time.Minute)
+	w.apply(desk.View{From: w.from("bob"), Rendering: screen("x")})
+	read := screen("x")
+	read.Visible = desk.VisibleAll
+	w.apply(desk.View{From: w.from("ann"), Rendering: read})
+	last, _ := w.request.Rendering(read.Hash, "ann")
+	other, _ := w.request.Rendering(read.Hash, "bob")
+	if !last.At.Equal(opened) || last.Visible != desk.VisibleAll || !other.At.Equal(w.now) {
+		t.Errorf("ann %+v, bob %+v, opened at %s", last, other, opened)
 	}
 }
 

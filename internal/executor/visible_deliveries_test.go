@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
-// A restricted request is shown only to people who may see it. A channel, and a person who has lost
-// the right since, get a link in its place: without arguments, people, rules and buttons.
+// A restricted request is shown only to people who may see it. Channels, and people without this
+// right, get a link: without arguments, people, rules and buttons.
 func TestVisibility_ChannelsGetOnlyALinkToARestrictedRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dm := &directMessages{kind: "dm"}

@@ -32,11 +32,11 @@ type Requirement struct {
 	// Editable lists JSON pointers of arguments, or of the state of a hold, that an approver may
 	// change, with everything below them. "" allows all; an empty list allows none.
 	Editable []string `json:"editable,omitempty"`
-	// EditReasons lists the reason codes of which an edit must give one. Empty means that an edit
-	// needs no code.
+	// EditReasons lists reason codes. An edit must give one of them; if there are none, it needs no
+	// code.
 	EditReasons []string `json:"editReasons,omitempty"`
-	// RejectReasons lists the reason codes of which a rejection must give one. Empty means that a
-	// rejection needs a reason or any code.
+	// RejectReasons lists reason codes. A rejection must give one of them; if there are none, it
+	// needs a reason or any code.
 	RejectReasons []string `json:"rejectReasons,omitempty"`
 	// Confirm lists JSON pointers of arguments whose values an approver must type, to show that
 	// they know the object of the action.

@@ -1,12 +1,14 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/audit/evidence"
 	"github.com/fermata-go/fermata/internal/desk"
@@ -73,8 +75,8 @@ func TestAudit_BundleHasWhatWasSeenAndIsCheckedOffline(t *testing.T) {
 	}
 }
 
-// Who may not see a request gets its records only, and of a run with sensitive values nobody gets
-// the salt of its digests.
+// A caller who may not see a request gets its records only. Of a run with sensitive values the
+// salt of its digests is never given out.
 func TestAudit_BundleRespectsVisibility(t *testing.T) {
 	s := openPaySite(t, memory.NewStore(nil))
 	s.chat("agent@acme", startPay)
@@ -82,16 +84,20 @@ func TestAudit_BundleRespectsVisibility(t *testing.T) {
 	shown := s.activity("fay@acme", id).Shown
 	const text = "pay\namount 5"
 	view := fmt.Sprintf(`{"shown":%q,"rendering":{"hash":%q,"channel":"terminal","template":"inbox@2","text":%q}}`, shown, desk.RenderingHash(text), text)
-	if got := s.call("fay@acme", "POST", "/api/v1/requests/"+id+"/view", view); got.status != 200 {
-		t.Fatalf("%+v", got)
+	const before = "pay\ncard " + card // as if it was shown before the card became sensitive
+	earlier := fmt.Sprintf(`{"shown":%q,"rendering":{"hash":%q,"channel":"terminal","template":"inbox@2","text":%q}}`, shown, desk.RenderingHash(before), before)
+	for _, body := range []string{view, earlier} {
+		if got := s.call("fay@acme", "POST", "/api/v1/requests/"+id+"/view", body); got.status != 200 {
+			t.Fatalf("%+v", got)
+		}
 	}
 	for token, want := range map[string]evidence.Bundle{
 		"auditor@acme": {Withheld: evidence.WithheldHidden},
-		"admin@acme":   {Withheld: evidence.WithheldSensitive, Texts: []string{text}},
+		"admin@acme":   {Withheld: evidence.WithheldSensitive, Texts: []string{text}, TextsWithheld: 1},
 	} {
 		got := s.call(token, "GET", "/api/v1/audit/requests/"+id+"/bundle", "")
 		b, err := evidence.Read([]byte(got.body))
-		if err != nil || len(b.Records) == 0 || b.Withheld != want.Withheld || fmt.Sprint(b.Texts) != fmt.Sprint(want.Texts) || len(b.Values) != 0 || b.Salt != "" {
+		if err != nil || len(b.Records) == 0 || b.Withheld != want.Withheld || fmt.Sprint(b.Texts) != fmt.Sprint(want.Texts) || b.TextsWithheld != want.TextsWithheld || len(b.Values) != 0 || b.Salt != "" {
 			t.Errorf("%s: %+v: %v", token, b, err)
 		}
 		if strings.Contains(got.body, card) {
@@ -99,6 +105,59 @@ func TestAudit_BundleRespectsVisibility(t *testing.T) {
 		}
 		if _, err := evidence.Check([]byte(got.body), audit.Trust{}, io.Discard); err != nil {
 			t.Errorf("%s: %v", token, err)
+		}
+	}
+}
+
+// The salt of a run opens the digests of values that are written later, so there are no values
+// before the run has ended. The salt of the texts opens those of one request only.
+func TestAudit_BundleHasNoValuesWhileTheRunGoesOn(t *testing.T) {
+	s := openWith(t, nil, nil, single(t, "steps", func(ctx context.Context, in int) (int, error) {
+		for _, step := range []string{"first", "second"} {
+			if _, err := fermata.Approve(ctx, fermata.Action[int]{Name: step, Args: in}); err != nil {
+				return in, err
+			}
+		}
+		return in, nil
+	}))
+	s.chat("agent@acme", `{"graphId":"inproc:steps","stateKey":"s-1","input":7}`)
+	bundleOf := func(id string) evidence.Bundle {
+		t.Helper()
+		b, err := evidence.Read([]byte(s.call("admin@acme", "GET", "/api/v1/audit/requests/"+id+"/bundle", "").body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	var ids []string
+	var bundles []evidence.Bundle
+	for n := range 2 {
+		id := s.openRequests("acme")[0].ID
+		shown, text := s.activity("approver@acme", id).Shown, fmt.Sprintf("step %d", n)
+		view := fmt.Sprintf(`{"shown":%q,"rendering":{"hash":%q,"channel":"terminal","template":"inbox@2","text":%q}}`, shown, desk.RenderingHash(text), text)
+		if got := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/view", view); got.status != 200 {
+			t.Fatalf("%+v", got)
+		}
+		b := bundleOf(id)
+		if b.Withheld != evidence.WithheldRunning || len(b.Values) != 0 || b.Salt != "" || len(b.Texts) != 1 {
+			t.Errorf("request %d: %+v", n, b)
+		}
+		ids, bundles = append(ids, id), append(bundles, b)
+		if got := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", fmt.Sprintf(`{"resumeId":"r%d","answer":{"verb":"approve"},"shown":%q}`, n, shown)); got.status != 200 {
+			t.Fatalf("%+v", got)
+		}
+		if n == 0 { // the run waits again, so its salt would open the second action
+			if b := bundleOf(id); b.Withheld != evidence.WithheldRunning || b.Salt != "" {
+				t.Errorf("a decided request of a waiting run: %+v", b)
+			}
+		}
+	}
+	if bundles[0].ScreenSalt == bundles[1].ScreenSalt {
+		t.Error("two requests have the same salt of texts")
+	}
+	for _, id := range ids {
+		if b := bundleOf(id); b.Withheld != "" || len(b.Values) != 1 || b.Values[0].Text != "7" {
+			t.Errorf("after the end: %+v", b)
 		}
 	}
 }

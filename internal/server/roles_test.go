@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store"
 )
@@ -372,5 +373,28 @@ func TestI8_OtherAccountsAreNotVisible(t *testing.T) {
 	}
 	if got := owner.send("POST", "/api/v1/requests/"+id+"/decision", foreignRoutes["POST /api/v1/requests/{id}/decision"]); got.status != 200 {
 		t.Errorf("its owner cannot decide any more: %+v", got)
+	}
+}
+
+// A filter with a mistyped name would return everything.
+func TestLists_UnknownQueryParametersAreNamed(t *testing.T) {
+	s := open(t, nil)
+	n := 0
+	for route := range mayCall {
+		method, path, _ := strings.Cut(route, " ")
+		if method != http.MethodGet || strings.Contains(path, "{") || !strings.HasPrefix(path, api.Prefix) {
+			continue
+		}
+		n++
+		got := s.call("admin@acme", method, path+"?kindd=refund", "")
+		if got.status == 404 && got.field("code") == "not_found" {
+			continue // a part that this server does not have
+		}
+		if got.status != 400 || !strings.Contains(got.body, "kindd") {
+			t.Errorf("%s: %d %s", route, got.status, got.body)
+		}
+	}
+	if n < 15 {
+		t.Errorf("only %d lists", n)
 	}
 }

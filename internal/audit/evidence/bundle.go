@@ -1,7 +1,7 @@
 // Package evidence puts all that is known about one request into a file that is checked offline.
 //
 // A [Bundle] has the audit records of the request with their proofs, the texts that people saw, and
-// what the digests in the records stand for:
+// the values whose digests the records have:
 //
 //	server ── New, AddText, AddValue, Write ──▶ evidence.html ── Check(file, public key) ──▶ auditor
 package evidence
@@ -37,11 +37,13 @@ type Bundle struct {
 	// Texts are the texts that people saw. ScreenSalt, in hex, is the salt of their digests.
 	Texts      []string `json:"texts,omitempty"`
 	ScreenSalt string   `json:"screenSalt,omitempty"`
-	// Values are what the digests in the records stand for. Salt, in hex, is their salt.
+	// Values have their digests in the records. Salt, in hex, is the salt of these digests.
 	Values []BundleValue `json:"values,omitempty"`
 	Salt   string        `json:"salt,omitempty"`
 	// Withheld is why there are no values, or no texts and no values; "" if nothing is withheld.
 	Withheld Withheld `json:"withheld,omitempty"`
+	// TextsWithheld is how many texts are left out because they contain values that are sensitive.
+	TextsWithheld int `json:"textsWithheld,omitempty"`
 }
 
 // BundleRecord is a record as stored, and its path to the root of the checkpoint; without one if
@@ -51,7 +53,7 @@ type BundleRecord struct {
 	Hashes []audit.Hash `json:"hashes,omitempty"`
 }
 
-// BundleValue is what a digest of the record with a sequence number stands for.
+// BundleValue is a value whose digest the record with a sequence number has.
 type BundleValue struct {
 	Seq  int64     `json:"seq"`
 	Name ValueName `json:"name"`
@@ -77,11 +79,12 @@ type Withheld string
 // The reasons.
 const (
 	WithheldSensitive Withheld = "sensitive"  // the run has sensitive values: no values
+	WithheldRunning   Withheld = "running"    // the run may still go on: no values
 	WithheldHidden    Withheld = "visible_to" // the caller may not see the request: no texts either
 	WithheldErased    Withheld = "erased"     // the run was deleted, with its salt
 )
 
-const bundleFormat = "fermata-evidence/1"
+const bundleFormat = "fermata-evidence/2"
 
 // New returns the evidence of a request without texts and values. lines are the records about
 // the request, public is the key of the server or "". Errors are those of [audit.Prove].
@@ -144,7 +147,7 @@ func (b *Bundle) Screens() (all []audit.Digest) {
 	return all
 }
 
-// TextOf returns the text that a digest stands for; "" if the bundle does not have it.
+// TextOf returns the text with a digest; "" if the bundle does not have it.
 func (b *Bundle) TextOf(screen audit.Digest) string {
 	salt, _ := parseSalt(b.ScreenSalt)
 	for _, text := range b.Texts {

@@ -4,21 +4,25 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/audit"
 	"github.com/fermata-go/fermata/internal/audit/evidence"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor/docs"
+	"github.com/fermata-go/fermata/internal/executor/errs"
 	"github.com/fermata-go/fermata/internal/executor/history"
 	"github.com/fermata-go/fermata/internal/executor/txn"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
 // AuditBundle returns the evidence of a request: the records about it with their proofs, the texts
-// that people saw, and what the digests in the records stand for. A caller who may not see the
-// request gets the records only. The salt of a run opens all of its digests, so there are no values
-// if the run has sensitive data. It returns audit.ErrNotFound if the log has no such records.
+// that people saw, and the values whose digests the records have. A caller who may not see the
+// request gets the records only. The salt of a run opens all of its digests, also later ones, so
+// there are no values if the run has sensitive data or may still go on. It returns
+// audit.ErrNotFound if the log has no such records.
 func (ad *Admin) AuditBundle(ctx context.Context, account, request string, maySee func(desk.Request) (bool, error)) (evidence.Bundle, error) {
 	lines, err := ad.AuditAbout(ctx, account, request)
 	if err == nil && len(lines) == 0 {
@@ -75,23 +79,53 @@ func (ad *Admin) addContent(ctx context.Context, bundle *evidence.Bundle, maySee
 	if err != nil {
 		return err
 	}
-	salt := txn.AuditSalt(meta)
+	view, err := ad.docs.ToRequestView(asked)
+	if err != nil {
+		return err
+	}
+	sensitive := known.Request.SensitiveTexts(view.Data)
 	for _, screen := range bundle.Screens() {
 		text, err := ad.docs.RenderedText(ctx, bundle.Account, bundle.Request, screen.Sum)
 		if err != nil {
 			return err
 		}
-		bundle.AddText(text, salt.Derive(audit.ScreenPurpose))
+		// a value may have become sensitive after a person saw it
+		if slices.ContainsFunc(sensitive, func(value string) bool { return strings.Contains(text, value) }) {
+			bundle.TextsWithheld++
+			continue
+		}
+		bundle.AddText(text, txn.ScreenSalt(meta, bundle.Request))
 	}
-	restricted, err := ad.hasRestrictedData(ctx, store.Run{Account: bundle.Account, ID: asked.Run})
+	// Before the requests are read: a run that has ended gets no others.
+	goesOn, err := ad.mayGoOn(ctx, bundle.Account, asked)
 	if err != nil {
 		return err
 	}
-	if restricted {
+	restricted, err := ad.hasRestrictedData(ctx, store.Run{Account: bundle.Account, ID: asked.Run})
+	switch {
+	case err != nil:
+		return err
+	case restricted:
 		bundle.Withheld = evidence.WithheldSensitive
 		return nil
+	case goesOn:
+		bundle.Withheld = evidence.WithheldRunning
+		return nil
 	}
-	return ad.addValues(ctx, bundle, asked, known.Request, salt)
+	return ad.addValues(ctx, bundle, view, txn.AuditSalt(meta))
+}
+
+// mayGoOn reports whether the run of a request has not ended, or can be retried.
+func (ad *Admin) mayGoOn(ctx context.Context, account string, asked store.InboxItem) (bool, error) {
+	run, err := ad.docs.FindRun(ctx, account, asked.StateKey)
+	if errors.Is(err, errs.ErrRunNotFound) || err == nil && run.ID != asked.Run {
+		return false, nil // only the newest run of a state key can be active, or retried
+	}
+	if err != nil || run.Status != store.StatusFailed {
+		return run.Status.Active(), err
+	}
+	problem, _, err := ad.docs.Problem(ctx, account, run.ID)
+	return problem.Code != "" && !problem.Final, err
 }
 
 // hasRestrictedData reports whether a request of a run has values that are masked, or is visible to
@@ -107,11 +141,8 @@ func (ad *Admin) hasRestrictedData(ctx context.Context, run store.Run) (bool, er
 }
 
 // addValues adds the arguments, the answers, and what people wrote.
-func (ad *Admin) addValues(ctx context.Context, bundle *evidence.Bundle, asked store.InboxItem, request desk.Request, salt audit.Salt) error {
-	view, err := ad.docs.ToRequestView(asked)
-	if err != nil {
-		return err
-	}
+func (ad *Admin) addValues(ctx context.Context, bundle *evidence.Bundle, view docs.RequestView, salt audit.Salt) error {
+	request := view.Request
 	var approval fermata.ApprovalRequest
 	if json.Unmarshal(view.Data, &approval) == nil {
 		bundle.AddValue(evidence.ValueArguments, string(approval.Args), salt)
@@ -134,7 +165,7 @@ func (ad *Admin) addValues(ctx context.Context, bundle *evidence.Bundle, asked s
 			bundle.AddValue(evidence.ValueText, question.Answer.Text, salt)
 		}
 	}
-	paper, err := ad.store.Document(ctx, bundle.Account, docs.ReceiptKind, asked.Run)
+	paper, err := ad.store.Document(ctx, bundle.Account, docs.ReceiptKind, view.Run)
 	if docs.IsNotFound(err) {
 		return nil
 	}

@@ -203,7 +203,7 @@ func auditConditions(c *txn.Tx, limits fermata.Conditions) audit.Conditions {
 func shownLine(c *txn.Tx, doc desk.Request, event desk.Event, question string) audit.Shown {
 	shown := audit.Shown{Surface: event.Via, Rendered: c.Digest(question)}
 	if r, known := doc.Rendering(event.Detail["rendering"], event.By); known {
-		shown.Surface, shown.Screen, shown.Template, shown.Visible, shown.At = r.Channel, c.ScreenDigest(r.Hash), r.Template, audit.Visibility(r.Visible), audit.TimestampOf(r.At)
+		shown.Surface, shown.Screen, shown.Template, shown.Visible, shown.At = r.Channel, c.ScreenDigest(doc.ID, r.Hash), r.Template, audit.Visibility(r.Visible), audit.TimestampOf(r.At)
 	}
 	return shown
 }

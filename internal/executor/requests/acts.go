@@ -70,7 +70,7 @@ func (s *Service) tryAct(ctx context.Context, account, id string, act desk.Comma
 
 // addRenderedText adds the text of a new rendering, unless another person has seen the same.
 func (s *Service) addRenderedText(ctx context.Context, c *txn.Tx, change desk.Change) error {
-	screen := c.ScreenDigest(desk.RenderingHash(change.RenderedText))
+	screen := c.ScreenDigest(change.Request.ID, desk.RenderingHash(change.RenderedText))
 	if change.RenderedText == "" || screen == (audit.Digest{}) {
 		return nil
 	}

@@ -33,9 +33,15 @@ func NewDecision(run store.Run, meta docs.RunMeta, now time.Time, resumeID strin
 // which guesses cannot be tested; without a salt it is empty.
 func (c *Tx) Digest(text string) audit.Digest { return c.digest(text, AuditSalt(c.Meta)) }
 
-// ScreenDigest returns the digest of the hash of a rendering for the audit log.
-func (c *Tx) ScreenDigest(hash string) audit.Digest {
-	return c.digest(hash, AuditSalt(c.Meta).Derive(audit.ScreenPurpose))
+// ScreenDigest returns the digest of the hash of a rendering of a request for the audit log.
+func (c *Tx) ScreenDigest(request, hash string) audit.Digest {
+	return c.digest(hash, ScreenSalt(c.Meta, request))
+}
+
+// ScreenSalt returns the salt of the digests of what people saw of a request. It does not open
+// those of other requests of the run.
+func ScreenSalt(meta docs.RunMeta, request string) audit.Salt {
+	return AuditSalt(meta).Derive(audit.ScreenPurpose + "/" + request)
 }
 
 // AuditSalt returns the salt of a run's digests in the audit log; zero if it has none.

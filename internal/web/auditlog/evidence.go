@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,10 @@ type evidenceData struct {
 	// Question and Answer are those of the request; nil if the person may not see it, or if it was
 	// deleted.
 	Question, Answer json.RawMessage
-	// Withheld says why texts or values are missing.
-	Withheld evidence.Withheld
+	// Withheld says why texts or values are missing. TextsWithheld counts the texts that are left
+	// out because they contain sensitive values.
+	Withheld      evidence.Withheld
+	TextsWithheld int
 	// Trail compares what was proposed, approved and executed; nil if the request is not about an
 	// action.
 	Trail *audit.Trail
@@ -84,13 +87,13 @@ func showEvidence(v *page.Visit) (page.Response, error) {
 		}
 		data.Records = append(data.Records, shown)
 	}
-	data.Withheld = bundle.Withheld
+	data.Withheld, data.TextsWithheld = bundle.Withheld, bundle.TextsWithheld
 	if r, err := v.API.Request(v.Context(), data.ID); err == nil {
 		data.Question = r.Data
 		if r.Decision != nil {
 			data.Answer = r.Decision.Answer
 		}
-	} else if _, refused := errors.AsType[*api.Problem](err); !refused {
+	} else if p, refused := errors.AsType[*api.Problem](err); !refused || p.Status != http.StatusForbidden && p.Status != http.StatusNotFound {
 		return nil, err
 	}
 	if len(data.Records) == 0 {
@@ -206,7 +209,11 @@ func (f *factList) shown(s audit.Shown) {
 	if s.Template != "" {
 		f.text("visible", f.v.T("audit.visible."+cmp.Or(string(s.Extent()), "unknown")))
 	}
-	f.time("opened", s.At)
+	if s.Opened() {
+		f.time("opened", s.At)
+	} else {
+		f.time("recorded", s.At)
+	}
 }
 
 func (f *factList) need(list []audit.GroupCount) {

@@ -43,6 +43,7 @@ var layers = []layer{
 	{"graph", may(".", "internal/store", "internal/drawing", support), "the engine saves through the store port and does not know the implementation"},
 	{"gate", may(".", "graph", support), "approval nodes are ordinary nodes and use only what user nodes can use"},
 	{"tool", may(".", "graph", support), "tools work without an agent and without a model"},
+	{"internal/httptool", may(".", "tool", support), "tools that call HTTP endpoints, built like the tools of programs"},
 	{"agent", may(".", "internal/store", "graph", "tool", support), "agents are built on graphs, so they hold and resume like graphs"},
 	{"agent/...", may(".", "tool", "agent", support), "a model adapter depends on the agent port, not on the engine"},
 

@@ -1,6 +1,6 @@
-// Package outbound makes HTTP calls to URLs that others have chosen: callbacks of agents, webhooks
-// and chat services. It connects only to public addresses, unless the configuration makes
-// exceptions, and reads only the status of a response.
+// Package outbound makes HTTP calls to URLs that others have chosen: callbacks of agents, webhooks,
+// chat services, models and tools of assistants. It connects only to public addresses, unless the
+// configuration makes exceptions.
 package outbound
 
 import (

@@ -28,6 +28,9 @@ type Error struct {
 	RetryAfter time.Duration
 	// Final says that a retry is useless: the receiver is gone, or may not be called.
 	Final bool
+	// NotSent says that there was no connection, so the receiver has not got the request. Only
+	// [Client.Call] sets it.
+	NotSent bool
 }
 
 // Error returns the host and what happened.
@@ -88,7 +91,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 
 // connectError describes why there is no response. It does not include the texts of the net
 // package, which may contain data of the receiver.
-func connectError(host string, err error) error {
+func connectError(host string, err error) *Error {
 	e := &Error{Host: host, Problem: "the connection failed"}
 	if errors.Is(err, errForbidden) {
 		e.Problem, e.Final = errForbidden.Error(), true

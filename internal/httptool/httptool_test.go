@@ -1,0 +1,115 @@
+package httptool_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/httptool"
+	"github.com/fermata-go/fermata/internal/outbound"
+	"github.com/fermata-go/fermata/tool"
+)
+
+const parameters = `{"type":"object","required":["order"],"properties":{"order":{"type":"string"},"lang":{"type":"string"},"euros":{"type":"number"},"tags":{"type":"array"}},"additionalProperties":false}`
+
+// newTool returns a tool that reads from a server at this machine.
+func newTool(t *testing.T, server *httptest.Server, change func(*httptool.Config)) *tool.Tool {
+	t.Helper()
+	client, err := outbound.NewClient(outbound.Config{Allow: []string{"127.0.0.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := httptool.Config{
+		Name: "get_order", Description: "Returns an order.", Parameters: json.RawMessage(parameters), Method: http.MethodGet, URL: server.URL + "/orders/{order}?v=2",
+		Header: http.Header{"Authorization": {"Bearer s3cret"}}, Secrets: []string{"Bearer s3cret"}, Timeout: time.Second, MaxResponse: 40, Client: client,
+	}
+	if change != nil {
+		change(&c)
+	}
+	made, err := httptool.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// echo answers with the request.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body) // the answer shows what is missing
+	fmt.Fprintf(w, "%s %s %q %s", r.Method, r.RequestURI, body, r.Header.Get("Content-Type"))
+}
+
+func TestCall_SendsArgumentsInURLQueryAndBody(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(echo))
+	defer server.Close()
+	const args = `{"order":"A/1","lang":"d&e","euros":1.50,"tags":["a"]}`
+	for method, want := range map[string]string{
+		http.MethodGet:  `GET /orders/A%2F1?euros=1.50&lang=d%26e&tags=%5B%22a%22%5D&v=2 "" `,
+		http.MethodPost: `POST /orders/A%2F1?v=2 "{\"euros\":1.50,\"lang\":\"d\\u0026e\",\"tags\":[\"a\"]}" application/json`,
+	} {
+		made := newTool(t, server, func(c *httptool.Config) { c.Method, c.MaxResponse = method, 1000 })
+		got, err := made.Call(t.Context(), json.RawMessage(args))
+		if err != nil || got.Failed || got.Text != want {
+			t.Errorf("%s: %+v, %v, want %s", method, got, err, want)
+		}
+	}
+}
+
+// A failure of a tool that reads is for the model. Secrets and texts of the network are not.
+func TestCall_FailuresOfReadsAreForTheModel(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch strings.TrimPrefix(r.URL.Path, "/orders/") {
+		case "missing":
+			http.Error(w, "no such order", http.StatusNotFound)
+		case "leak":
+			fmt.Fprint(w, "you sent ", r.Header.Get("Authorization"))
+		case "long":
+			fmt.Fprint(w, strings.Repeat("0123456789", 5))
+		case "empty":
+			w.WriteHeader(http.StatusNoContent)
+		case "moved":
+			http.Redirect(w, r, "/orders/leak", http.StatusFound)
+		case "slow":
+			<-r.Context().Done()
+		}
+	}))
+	defer server.Close()
+	for order, want := range map[string]tool.Result{
+		"missing": {Text: "get_order failed with status 404: no such order\n", Failed: true},
+		"leak":    {Text: "you sent (secret)"},
+		"long":    {Text: "0123456789012345678901234567890123456789\n(The response is longer than 40 bytes; the rest is missing.)"},
+		"empty":   {Text: "(The response is empty, with status 204.)"},
+		"slow":    {Text: "get_order failed: 127.0.0.1 was not reached: it timed out.", Failed: true},
+		"..":      {Text: `get_order was not called: a segment of the path would be "." or "..".`, Failed: true},
+	} {
+		made := newTool(t, server, func(c *httptool.Config) { c.Timeout = 200 * time.Millisecond })
+		if got, err := made.Call(t.Context(), json.RawMessage(`{"order":"`+order+`"}`)); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", order, got, err)
+		}
+	}
+	made := newTool(t, server, nil)
+	if got, err := made.Call(t.Context(), json.RawMessage(`{"order":"moved"}`)); err != nil || !got.Failed || !strings.HasPrefix(got.Text, "get_order failed with status 302") || strings.Contains(got.Text, "you sent") {
+		t.Errorf("a redirect: %+v, %v", got, err)
+	}
+	if got, err := made.Call(t.Context(), json.RawMessage(`{"order":"a","other":1}`)); err != nil || !got.Failed || !strings.Contains(got.Text, "arguments are invalid") {
+		t.Errorf("an unknown argument: %+v, %v", got, err)
+	}
+}
+
+// A host that is not public is not called, whatever its name resolves to.
+func TestCall_RefusesAddressesThatAreNotPublic(t *testing.T) {
+	called := false
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
+	defer server.Close()
+	made := newTool(t, server, func(c *httptool.Config) {
+		c.Client, _ = outbound.NewClient(outbound.Config{})
+	})
+	if got, err := made.Call(t.Context(), json.RawMessage(`{"order":"a"}`)); err != nil || !got.Failed || called || !strings.Contains(got.Text, "only https is allowed") {
+		t.Errorf("%+v, %v, called %v", got, err, called)
+	}
+}

@@ -4,13 +4,16 @@ import "time"
 
 // CreateConversation starts a conversation.
 type CreateConversation struct {
-	ID       string `json:"id,omitempty" maxLength:"100" doc:"The id, of letters, digits, hyphens, underscores and dots. Generated if it is missing. If you have a conversation with this id, it is returned."`
-	Language string `json:"language,omitempty" enum:"en,de,fr,es" doc:"The language of the assistant's questions, until a message names another one."`
+	ID        string `json:"id,omitempty" maxLength:"100" doc:"The id, of letters, digits, hyphens, underscores and dots. Generated if it is missing. If you have a conversation with this id, it is returned."`
+	Assistant string `json:"assistant,omitempty" maxLength:"64" doc:"The id of the assistant; the first one of list-assistants if it is missing."`
+	EndUser   string `json:"endUser,omitempty" maxLength:"200" doc:"The person that the conversation is with, instead of you. Only API keys with the role frontend may set it, and they have to."`
+	Language  string `json:"language,omitempty" enum:"en,de,fr,es" doc:"The language of the assistant's questions, until a message names another one."`
 }
 
 // SendMessage is a message of the user: a text, a button, telephone keys or a form.
 type SendMessage struct {
 	ID       string            `json:"id,omitempty" maxLength:"100" doc:"Chosen by the client. A repeated message with the same id counts once."`
+	EndUser  string            `json:"endUser,omitempty" maxLength:"200" doc:"The person whose message it is, for API keys with the role frontend."`
 	Text     string            `json:"text,omitempty" maxLength:"16384" doc:"What the user wrote or said. At most 16 KiB."`
 	Question string            `json:"question,omitempty" maxLength:"100" doc:"The id of the question that the message belongs to. A button or form needs it; a text finds its question by itself."`
 	Choice   string            `json:"choice,omitempty" maxLength:"512" doc:"The id of the pressed button: one of the choices of the question, or escape to abandon the task."`
@@ -33,11 +36,12 @@ type Reply struct {
 
 // Conversation is a conversation in a list.
 type Conversation struct {
-	ID    string     `json:"id"`
-	User  string     `json:"user" doc:"The person that the conversation is with."`
-	Title string     `json:"title,omitempty" doc:"The beginning of the first message."`
-	Open  int        `json:"open" doc:"How many questions wait for the user."`
-	At    *time.Time `json:"at,omitempty" doc:"The time of the last message of the user."`
+	ID        string     `json:"id"`
+	User      string     `json:"user" doc:"The person that the conversation is with."`
+	Assistant string     `json:"assistant,omitempty" doc:"The id of the assistant; missing for that of a program that has only one."`
+	Title     string     `json:"title,omitempty" doc:"The beginning of the first message."`
+	Open      int        `json:"open" doc:"How many questions wait for the user."`
+	At        *time.Time `json:"at,omitempty" doc:"The time of the last message of the user."`
 }
 
 // The events of a conversation.

@@ -12,7 +12,12 @@ import (
 
 const conversationsPath = "/conversations"
 
-// CreateConversation starts a conversation with the assistant of the server. Without an id it gets
+// Assistants lists the assistants of the server. The first one is the default.
+func (c *Client) Assistants(ctx context.Context) (page api.Page[dialog.Assistant], err error) {
+	return page, c.call(ctx, request{path: "/assistants"}, &page)
+}
+
+// CreateConversation starts a conversation with an assistant of the server. Without an id it gets
 // one, so that retries are safe.
 func (c *Client) CreateConversation(ctx context.Context, begin api.CreateConversation) (record dialog.Record, err error) {
 	if begin.ID == "" {

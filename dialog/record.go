@@ -25,6 +25,7 @@ type Line struct {
 	Message  string    `json:"message,omitempty"` // the id of the user's message
 	Modality Modality  `json:"modality,omitempty"`
 	Actor    string    `json:"actor,omitempty"`
+	By       string    `json:"by,omitempty"` // the program that sent the message for the user
 	At       time.Time `json:"at"`
 }
 
@@ -38,6 +39,7 @@ type RunLink struct {
 	Settled  bool   `json:"settled,omitempty"` // ended, and its output is a line
 	Asked    bool   `json:"asked,omitempty"`   // it has asked the user something
 	Waiting  bool   `json:"waiting,omitempty"` // for the user
+	Held     bool   `json:"held,omitempty"`    // waits for an approver
 }
 
 // Record is a conversation with its transcript and its runs: the newest part, or the whole after

@@ -328,6 +328,10 @@ type Message struct {
 	Channel string    `json:"channel,omitempty"`
 	Actor   string    `json:"actor,omitempty"`
 	At      time.Time `json:"at,omitzero"`
+	// By is the program that sends the message for the user, and Via how it was authenticated, for
+	// audit records; "" if the user sends it.
+	By  string `json:"-"`
+	Via string `json:"-"`
 	// Assistant is that of a conversation that the message creates; "" for the default one.
 	Assistant string `json:"-"`
 	// Judgement is a model's interpretation.
@@ -346,7 +350,9 @@ type Conversation struct {
 	ID   string `json:"id"`
 	User string `json:"user,omitempty"`
 	// Assistant is the assistant that the conversation is with; "" for the default one.
-	Assistant string    `json:"assistant,omitempty"`
+	Assistant string `json:"assistant,omitempty"`
+	// By is the program that has begun it for the user; "" if the user has.
+	By        string    `json:"by,omitempty"`
 	Language  Language  `json:"language,omitempty"`
 	Modality  Modality  `json:"modality,omitempty"`
 	Channel   string    `json:"channel,omitempty"`

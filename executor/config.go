@@ -75,12 +75,14 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// DialogConfig configures the assistant that end users talk to.
+// DialogConfig configures the assistants that end users talk to. Graph or Assistants are required.
 type DialogConfig struct {
-	// Graph is the graph or agent that a message of a user starts, such as "inproc:assistant". It
-	// is required.
+	// Graph is the graph or agent that a message of a user starts, such as "inproc:assistant".
 	Graph string
-	// Input returns the input of a run. The default is the input of an agent.
+	// Assistants are further ones. A conversation begins with one of them if it names it, or if
+	// there is no Graph; then the first one is the default. Their input is that of an agent.
+	Assistants []dialog.Assistant
+	// Input returns the input of a run of Graph. The default is the input of an agent.
 	Input func(dialog.Start) (json.RawMessage, error)
 	// Machine has the wording and the rules of the conversation. With Machine.HandOver, people
 	// answer in the inbox what a user does not answer clearly.
@@ -207,12 +209,12 @@ func openDialog(config *DialogConfig, parts embedded.Parts) (*conversation.Handl
 	if config.Machine.HandOver {
 		person = "inproc:" + runs.HandOverGraph
 	}
-	connected, err := runs.New(runs.Config{Executor: parts.Executor, Graph: config.Graph, Input: config.Input, Person: person})
+	connected, err := runs.New(runs.Config{Executor: parts.Executor, Graph: config.Graph, Assistants: config.Assistants, Input: config.Input, Person: person})
 	if err != nil {
 		return nil, err
 	}
 	return conversation.New(conversation.Config{
-		Store: encrypted.New(parts.Store, parts.Sealer), Runs: connected, Machine: conversation.Machine(config.Machine), Model: config.Model, Language: config.Language, Retention: config.Retention,
+		Store: encrypted.New(parts.Store, parts.Sealer), Runs: connected, Assistants: connected.Assistants(), Machine: conversation.Machine(config.Machine), Model: config.Model, Language: config.Language, Retention: config.Retention,
 	})
 }
 

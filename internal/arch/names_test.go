@@ -22,7 +22,7 @@ const publicNames = "testdata/public-names.txt"
 // The public API as a whole.
 const (
 	maxPublicPackages = 35
-	maxPublicNames    = 860
+	maxPublicNames    = 861
 )
 
 // A nameCount is the size of the API of one package.

@@ -18,21 +18,22 @@ import (
 // Config is the whole configuration. The tag key is the name in the file, help the comment in the
 // example, enum the allowed values, min the smallest number or duration.
 type Config struct {
-	Listen    Listen    `key:"listen" help:"HTTP listener."`
-	Store     Store     `key:"store" help:"Database."`
-	Key       Key       `key:"key" help:"Encryption key of the store."`
-	Auth      Auth      `key:"auth" help:"Authentication, in addition to API keys (fermata keys create)."`
-	Runs      Runs      `key:"runs" help:"Execution and retention of runs."`
-	Desk      Desk      `key:"desk" help:"Approval policy, groups, and notification routes. Policy and groups are reloaded when their files change; a file that cannot be loaded changes nothing."`
-	OnCall    OnCall    `key:"oncall" help:"On-call schedules for targets such as oncall:db, in routes and in the groups of a policy, by name: a rota {db: {rota: [ann, bob], start: 2026-01-05 09:00, days: 7, timeZone: Europe/Zurich}}, an iCalendar file or URL {db: {calendar: shifts.ics, people: {ann@example.com: ann}}}, or a schedule of PagerDuty {db: {pagerduty: PABC123, tokenFile: token}}. See docs/people.md. In the environment it is written the same way, on one line."`
-	Channels  Channels  `key:"channels" help:"Places where people see requests and decide."`
-	Audit     Audit     `key:"audit" help:"Signing and checking of the audit logs of all accounts. One replica at a time does it. See docs/audit.md."`
-	Limits    Limits    `key:"limits" help:"Limits for callers."`
-	Webhooks  Webhooks  `key:"webhooks" help:"Webhooks that deliver answers to external agents."`
-	Providers Providers `key:"providers" help:"Agents that other programs run. See docs/providers.md."`
-	Metrics   Metrics   `key:"metrics" help:"Prometheus metrics."`
-	Tracing   Tracing   `key:"tracing" help:"OpenTelemetry traces of runs and requests. They contain no run data."`
-	Log       Log       `key:"log" help:"Logging to standard error. The log contains no run data and no secrets."`
+	Listen     Listen     `key:"listen" help:"HTTP listener."`
+	Store      Store      `key:"store" help:"Database."`
+	Key        Key        `key:"key" help:"Encryption key of the store."`
+	Auth       Auth       `key:"auth" help:"Authentication, in addition to API keys (fermata keys create)."`
+	Runs       Runs       `key:"runs" help:"Execution and retention of runs."`
+	Desk       Desk       `key:"desk" help:"Approval policy, groups, and notification routes. Policy and groups are reloaded when their files change; a file that cannot be loaded changes nothing."`
+	OnCall     OnCall     `key:"oncall" help:"On-call schedules for targets such as oncall:db, in routes and in the groups of a policy, by name: a rota {db: {rota: [ann, bob], start: 2026-01-05 09:00, days: 7, timeZone: Europe/Zurich}}, an iCalendar file or URL {db: {calendar: shifts.ics, people: {ann@example.com: ann}}}, or a schedule of PagerDuty {db: {pagerduty: PABC123, tokenFile: token}}. See docs/people.md. In the environment it is written the same way, on one line."`
+	Channels   Channels   `key:"channels" help:"Places where people see requests and decide."`
+	Audit      Audit      `key:"audit" help:"Signing and checking of the audit logs of all accounts. One replica at a time does it. See docs/audit.md."`
+	Limits     Limits     `key:"limits" help:"Limits for callers."`
+	Webhooks   Webhooks   `key:"webhooks" help:"Webhooks that deliver answers to external agents."`
+	Providers  Providers  `key:"providers" help:"Agents that other programs run. See docs/providers.md."`
+	Assistants Assistants `key:"assistants" help:"Assistants that end users talk to, on the page Chat and with the API: a list [{id: support, title: Support, model: {provider: openai, model: gpt-5-mini, apiKeyFile: key}, instructions: You help customers., tools: […]}]. A tool is an HTTP endpoint; those that write are under the policy. See docs/assistants.md. In the environment it is written the same way, on one line."`
+	Metrics    Metrics    `key:"metrics" help:"Prometheus metrics."`
+	Tracing    Tracing    `key:"tracing" help:"OpenTelemetry traces of runs and requests. They contain no run data."`
+	Log        Log        `key:"log" help:"Logging to standard error. The log contains no run data and no secrets."`
 
 	from map[string]string // the source of each value by key; see From
 	// Warnings lists environment variables that look like settings but are not.

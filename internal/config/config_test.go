@@ -52,7 +52,7 @@ func TestExample_HasEveryKeyWithItsDefaultAndLoads(t *testing.T) {
 	c.Channels.PagerDuty.RoutingKeyFiles, c.Channels.Alertmanager.Labels, c.Channels.Teams.WebhookFiles = nil, nil, nil
 	c.Providers.LangGraph.Assistants = nil
 	c.Webhooks.Secrets, c.Webhooks.Allow, c.Auth.OIDC.Scopes, c.Auth.OIDC.Roles, c.Auth.OIDC.ACR, c.Tracing.Headers, c.Channels.Slack.Approvers, c.Channels.WebPush.Allow, c.OnCall = nil, nil, nil, nil, nil, nil, nil, nil, nil
-	c.Providers.Claude.Env = nil
+	c.Providers.Claude.Env, c.Assistants = nil, nil
 	if !reflect.DeepEqual(c, Default()) {
 		t.Errorf("the example has\n%+v, the defaults are\n%+v", c, Default())
 	}
@@ -259,8 +259,11 @@ func TestEnv_OverridesEveryKey(t *testing.T) {
 			last := words[strings.LastIndexByte(words, ',')+1:]
 			text = map[reflect.Kind]string{reflect.String: last, reflect.Map: "{a: " + last + "}"}[s.value.Kind()]
 		}
-		if s.value.Type() == reflect.TypeFor[OnCall]() {
+		switch s.value.Type() {
+		case reflect.TypeFor[OnCall]():
 			text = "{db: {rota: [ann], start: 2026-01-05 09:00}}"
+		case reflect.TypeFor[Assistants]():
+			text = `[{id: a, model: {provider: openai, model: m, baseURL: "https://a.example.com/v1"}, instructions: b}]`
 		}
 		c := Default()
 		c.from = make(map[string]string)

@@ -35,6 +35,8 @@ func (s setting) masked() string {
 		if u, err := url.Parse(v); err == nil && u.User != nil {
 			return u.Redacted()
 		}
+	case Assistants:
+		return v.names()
 	case Roles, Classes:
 		return fmt.Sprint(v)
 	}

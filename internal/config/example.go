@@ -60,8 +60,8 @@ func (s setting) text() string {
 			texts[i] = strconv.Quote(text)
 		}
 		return "[" + strings.Join(texts, ", ") + "]"
-	case []Secret:
-		return "[]" // no list of secrets has a default
+	case []Secret, Assistants:
+		return "[]" // these have no default
 	case Names:
 		if len(v) > 0 {
 			return fmt.Sprint(map[string]string(v))

@@ -88,7 +88,7 @@ func suggestKey(s setting, name string) string {
 // read sets a key to the value in a file.
 func (s setting) read(n yamldoc.Node) {
 	if t, ok := s.value.Addr().Interface().(mapping); ok {
-		if !n.IsMapping() {
+		if s.list() && !n.IsList() || !s.list() && !n.IsMapping() {
 			n.Reportf("%s", t.expected())
 			return
 		}
@@ -112,9 +112,9 @@ func (s setting) read(n yamldoc.Node) {
 	}
 }
 
-// mapping is a value with user-defined names, each with allowed values.
+// mapping is a value with user-defined names, each with allowed values, or a list of mappings.
 type mapping interface {
-	// read reads the mapping, and reports errors at its nodes.
+	// read reads the mapping or list, and reports errors at its nodes.
 	read(mapping yamldoc.Node, known []string)
 	// expected describes its syntax.
 	expected() string

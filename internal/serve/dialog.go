@@ -2,9 +2,11 @@ package serve
 
 import (
 	"context"
+	"slices"
 	"time"
 
-	"github.com/fermata-go/fermata/executor"
+	embed "github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/config"
 	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/store/encrypted"
@@ -12,19 +14,24 @@ import (
 )
 
 // graphsWithDialog returns the graphs of the program, and those that conversations need.
-func (p *Program) graphsWithDialog() ([]inproc.Graph, error) {
+func (p *Program) graphsWithDialog(c *config.Config) ([]inproc.Graph, error) {
+	assistants, err := assistantGraphs(c.Assistants)
+	if err != nil {
+		return nil, err
+	}
+	graphs := slices.Concat(p.Graphs, assistants)
 	if p.Dialog == nil || !p.Dialog.Machine.HandOver {
-		return p.Graphs, nil
+		return graphs, nil
 	}
 	person, err := runs.HandOver()
 	if err != nil {
 		return nil, err
 	}
-	return append(p.Graphs[:len(p.Graphs):len(p.Graphs)], person), nil
+	return append(graphs, person), nil
 }
 
 // openDialog returns the handler of conversations; nil if the program has none.
-func (r *Server) openDialog(config *executor.DialogConfig, sealer encrypted.Sealer) (*conversation.Handler, error) {
+func (r *Server) openDialog(config *embed.DialogConfig, sealer encrypted.Sealer) (*conversation.Handler, error) {
 	if config == nil {
 		return nil, nil
 	}
@@ -32,11 +39,11 @@ func (r *Server) openDialog(config *executor.DialogConfig, sealer encrypted.Seal
 	if config.Machine.HandOver {
 		person = "inproc:" + runs.HandOverGraph
 	}
-	connected, err := runs.New(runs.Config{Executor: r.Executor, Graph: config.Graph, Input: config.Input, Person: person})
+	connected, err := runs.New(runs.Config{Executor: r.Executor, Graph: config.Graph, Assistants: config.Assistants, Input: config.Input, Person: person})
 	if err != nil {
 		return nil, err
 	}
-	return conversation.New(conversation.Config{Store: encrypted.New(r.Store, sealer), Runs: connected, Machine: conversation.Machine(config.Machine), Model: config.Model, Language: config.Language, Retention: config.Retention})
+	return conversation.New(conversation.Config{Store: encrypted.New(r.Store, sealer), Runs: connected, Assistants: connected.Assistants(), Machine: conversation.Machine(config.Machine), Model: config.Model, Language: config.Language, Retention: config.Retention})
 }
 
 // sweepEvery is how often conversations are looked for that a process left behind, or that have an

@@ -166,7 +166,7 @@ func (r *Server) wire(p *Program, file *seal.KeyFile, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if r.dialog, err = r.openDialog(p.Dialog, file); err != nil {
+	if r.dialog, err = r.openDialog(p.dialogConfig(c), file); err != nil {
 		return err
 	}
 	r.API, err = server.New(server.Config{

@@ -231,7 +231,7 @@ func (k StoreSettings) checkSchema(ctx context.Context) error {
 
 // OpenProviders returns the providers of this program.
 func (p *Program) OpenProviders(c *config.Config) ([]provider.Provider, error) {
-	graphs, err := p.graphsWithDialog()
+	graphs, err := p.graphsWithDialog(c)
 	if err != nil {
 		return nil, err
 	}

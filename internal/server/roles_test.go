@@ -97,7 +97,7 @@ var mayCall = map[string][]authn.Role{
 	"POST /api/v1/webhooks/{id}/rotate":           {},
 	"POST /api/v1/webhooks/{id}/test":             {},
 	"DELETE /api/v1/members/{id}":                 {},
-	"GET /api/v1/me":                              authn.Roles,
+	"GET /api/v1/me":                              append(slices.Clone(authn.Roles), authn.RoleFrontend),
 	"GET /api/v1/me/passkeys":                     authn.Roles,
 	"POST /api/v1/me/passkeys":                    authn.Roles,
 	"POST /api/v1/me/passkeys/options":            authn.Roles,
@@ -114,12 +114,13 @@ var mayCall = map[string][]authn.Role{
 	"PUT /api/v1/me/views/{id}":                   {authn.RoleApprover, authn.RoleAuditor},
 	"DELETE /api/v1/me/views/{id}":                {authn.RoleApprover, authn.RoleAuditor},
 	"GET /api/v1/requests/counts":                 {authn.RoleApprover, authn.RoleAuditor},
-	"POST /api/v1/conversations":                  {authn.RoleUser},
+	"GET /api/v1/assistants":                      {authn.RoleUser, authn.RoleFrontend},
+	"POST /api/v1/conversations":                  {authn.RoleUser, authn.RoleFrontend},
 	"GET /api/v1/analytics/conversations":         {authn.RoleApprover, authn.RoleAuditor},
-	"GET /api/v1/conversations":                   {authn.RoleUser, authn.RoleAuditor},
-	"GET /api/v1/conversations/{id}":              {authn.RoleUser, authn.RoleAuditor},
-	"POST /api/v1/conversations/{id}/messages":    {authn.RoleUser},
-	"GET /api/v1/conversations/{id}/events":       {authn.RoleUser, authn.RoleAuditor},
+	"GET /api/v1/conversations":                   {authn.RoleUser, authn.RoleFrontend, authn.RoleAuditor},
+	"GET /api/v1/conversations/{id}":              {authn.RoleUser, authn.RoleFrontend, authn.RoleAuditor},
+	"POST /api/v1/conversations/{id}/messages":    {authn.RoleUser, authn.RoleFrontend},
+	"GET /api/v1/conversations/{id}/events":       {authn.RoleUser, authn.RoleFrontend, authn.RoleAuditor},
 	"GET /healthz":                                anyone,
 	"GET /readyz":                                 anyone,
 	"GET /openapi.json":                           anyone,
@@ -159,6 +160,7 @@ func (p *signInSite) callers() (all []caller) {
 		all = append(all, p.withKey("a token of "+string(role), role, p.idp.Token(map[string]any{"aud": "fermata-api", "sub": "bot", "tenant": "acme", "groups": string(role) + "s"})))
 		all = append(all, withSession("a session of "+string(role), role, p.signedIn(claimsFor("acme", string(role)+"s"))))
 	}
+	all = append(all, p.withKey("a key of a frontend", authn.RoleFrontend, p.key("acme", authn.RoleFrontend)))
 	all = append(all, p.withKey("a key of another account", authn.RoleAdmin, p.key("other", authn.RoleAdmin)))
 	all = append(all, withSession("a session of another account", authn.RoleAdmin, p.signedIn(claimsFor("other", "admins"))))
 	return append(all, p.unauthenticated()...)

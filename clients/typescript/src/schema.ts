@@ -82,6 +82,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/assistants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the assistants
+         * @description The first one is the default of new conversations. Its id is empty if it belongs to a program that has only one.
+         */
+        get: operations["list-assistants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/audit": {
         parameters: {
             query?: never;
@@ -289,7 +309,7 @@ export interface paths {
          */
         get: operations["list-conversations"];
         put?: never;
-        /** Start a conversation with the assistant */
+        /** Start a conversation with an assistant */
         post: operations["create-conversation"];
         delete?: never;
         options?: never;
@@ -1934,6 +1954,8 @@ export interface components {
             votes?: number;
         };
         Conversation: {
+            /** @description The id of the assistant; missing for that of a program that has only one. */
+            assistant?: string;
             /**
              * Format: date-time
              * @description The time of the last message of the user.
@@ -2004,6 +2026,11 @@ export interface components {
             unclear?: number;
             undelivered?: string;
         };
+        ConversationAssistant: {
+            description?: string;
+            id: string;
+            title: string;
+        };
         ConversationChoice: {
             id: string;
             label: string;
@@ -2036,6 +2063,7 @@ export interface components {
             actor?: string;
             /** Format: date-time */
             at: string;
+            by?: string;
             from: string;
             message?: string;
             modality?: string;
@@ -2089,6 +2117,7 @@ export interface components {
         };
         ConversationRecord: {
             assistant?: string;
+            by?: string;
             channel?: string;
             /** Format: int64 */
             earlier?: number;
@@ -2162,6 +2191,7 @@ export interface components {
         };
         ConversationRunLink: {
             asked?: boolean;
+            held?: boolean;
             /** Format: int64 */
             line: number;
             question?: string;
@@ -2201,6 +2231,10 @@ export interface components {
             text: string;
         };
         CreateConversation: {
+            /** @description The id of the assistant; the first one of list-assistants if it is missing. */
+            assistant?: string;
+            /** @description The person that the conversation is with, instead of you. Only API keys with the role frontend may set it, and they have to. */
+            endUser?: string;
             /** @description The id, of letters, digits, hyphens, underscores and dots. Generated if it is missing. If you have a conversation with this id, it is returned. */
             id?: string;
             /**
@@ -2703,6 +2737,15 @@ export interface components {
             stateKey: string;
             /** @enum {string} */
             status: "pending";
+        };
+        PageAssistant: {
+            items: components["schemas"]["ConversationAssistant"][] | null;
+            /** @description The cursor of the next page; omitted on the last page. */
+            next?: string;
+            /** @description The search stopped after many requests that do not match. There may be more: next continues. */
+            partial?: boolean;
+            /** @description The cursor of the previous page; omitted on the first page. */
+            previous?: string;
         };
         PageChannelHealth: {
             items: components["schemas"]["ChannelHealth"][] | null;
@@ -3305,6 +3348,8 @@ export interface components {
             choice?: string;
             /** @description The pressed keys of a telephone. */
             digits?: string;
+            /** @description The person whose message it is, for API keys with the role frontend. */
+            endUser?: string;
             /** @description The values of a form by field name. */
             fields?: {
                 [key: string]: string;
@@ -3609,6 +3654,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AnswersPage"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-assistants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageAssistant"];
                 };
             };
             /** @description Error */
@@ -3958,6 +4032,8 @@ export interface operations {
                 all?: boolean;
                 cursor?: string;
                 limit?: number;
+                /** @description The person that the conversation is with, for API keys with the role frontend. */
+                endUser?: string;
             };
             header?: never;
             path?: never;
@@ -4021,7 +4097,10 @@ export interface operations {
     };
     "get-conversation": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The person that the conversation is with, for API keys with the role frontend. */
+                endUser?: string;
+            };
             header?: never;
             path: {
                 id: string;
@@ -4052,7 +4131,10 @@ export interface operations {
     };
     "follow-conversation": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The person that the conversation is with, for API keys with the role frontend. */
+                endUser?: string;
+            };
             header?: {
                 /** @description The id of the last event received. */
                 "Last-Event-ID"?: string;

@@ -25,7 +25,7 @@ type keysCreate struct {
 	serve.StoreFlags
 	Account string            `arg:"" help:"The account."`
 	Name    string            `arg:"" help:"The principal's name in records."`
-	Role    string            `arg:"" enum:"agent,approver,auditor,user,admin" help:"agent, approver, auditor, user or admin."`
+	Role    string            `arg:"" enum:"agent,approver,auditor,user,admin,frontend" help:"agent, approver, auditor, user or admin; frontend holds conversations for end users that it names."`
 	For     timespan.Duration `help:"The validity, for example 8h or 90d; unlimited by default." placeholder:"DURATION"`
 }
 

@@ -15,6 +15,7 @@ type (
 	Report       = dialog.Report
 	Row          = dialog.Row
 	Start        = dialog.Start
+	Assistant    = dialog.Assistant
 	Kind         = dialog.Kind
 	Relevance    = dialog.Relevance
 	Modality     = dialog.Modality

@@ -26,6 +26,9 @@ type Config struct {
 	Store   Documents
 	Runs    Runs
 	Machine Machine
+	// Assistants are those that a conversation can begin with. The first one is the default. Nil is
+	// one without an id.
+	Assistants []Assistant
 	// Model judges replies that exact rules do not understand; nil for none.
 	Model Model
 	// Language is that of conversations whose first message names none; "" is English.
@@ -106,7 +109,11 @@ func (h *Handler) Accept(ctx context.Context, account, id string, msg Message) (
 	judged, judgement := h.judge(ctx, before.Conversation, msg)
 	accepted, err := h.update(ctx, account, id, func(s *stored, tx *tx) error {
 		if s.ID == "" {
-			s.begin(id, Opening{User: msg.Actor, Assistant: msg.Assistant, Language: h.config.Language, at: msg.At})
+			assistant, err := h.assistant(msg.Assistant)
+			if err != nil {
+				return err
+			}
+			s.begin(id, Opening{User: msg.Actor, By: msg.By, Assistant: assistant, Language: h.config.Language, at: msg.At})
 		}
 		if s.User != msg.Actor {
 			return ErrNotFound
@@ -125,7 +132,7 @@ func (h *Handler) Accept(ctx context.Context, account, id string, msg Message) (
 			msg.Judgement = judgement
 		}
 		s.Title, s.Active = orElse(s.Title, titleOf(raw(msg))), msg.At
-		n := s.line(Line{From: ByUser, Text: raw(msg), Message: msg.ID, Modality: msg.Modality, Actor: msg.Actor, At: msg.At})
+		n := s.line(Line{From: ByUser, Text: raw(msg), Message: msg.ID, Modality: msg.Modality, Actor: msg.Actor, By: msg.By, At: msg.At})
 		result, err := h.config.Machine.Handle(&s.Conversation, msg, known)
 		if err != nil {
 			return err
@@ -134,7 +141,12 @@ func (h *Handler) Accept(ctx context.Context, account, id string, msg Message) (
 			s.Seen = append(s.Seen, seenMessage{msg.ID, digest})
 			s.Seen = s.Seen[max(0, len(s.Seen)-maxSeen):]
 		}
-		return h.apply(ctx, s, tx, result, n, msg.At)
+		had := len(s.Outbox)
+		err = h.apply(ctx, s, tx, result, n, msg.At)
+		for i := range s.Outbox[had:] {
+			s.Outbox[had+i].Via = msg.Via
+		}
+		return err
 	})
 	return accepted.Record, err
 }
@@ -219,9 +231,9 @@ func (h *Handler) advance(ctx context.Context, account, id string, noWait bool) 
 
 func (h *Handler) deliver(ctx context.Context, account string, s *stored, out outgoing, noWait bool) error {
 	if !out.Start {
-		return h.config.Runs.Resume(ctx, account, Resume{Run: out.Target.Run, Interrupt: out.Target.Interrupt, ID: out.ID, User: s.User, Answer: *out.Answer, NoWait: noWait})
+		return h.config.Runs.Resume(ctx, account, Resume{Run: out.Target.Run, Interrupt: out.Target.Interrupt, ID: out.ID, User: s.User, Via: out.Via, Answer: *out.Answer, NoWait: noWait})
 	}
-	start := Start{Run: out.Run, Assistant: s.Assistant, User: s.User, Lines: upTo(&s.Record, s.link(out.Run).Line), NoWait: noWait}
+	start := Start{Run: out.Run, Assistant: s.Assistant, User: s.User, Via: out.Via, Lines: upTo(&s.Record, s.link(out.Run).Line), NoWait: noWait}
 	if out.Question != "" {
 		start.Question = s.Find(out.Question)
 	}
@@ -252,14 +264,14 @@ func (h *Handler) absorb(ctx context.Context, s *stored, tx *tx, sent map[string
 			continue
 		}
 		executing = executing || state.Executing
-		link.Waiting = len(state.Open) > 0
+		link.Waiting, link.Held = len(state.Open) > 0, state.Held && link.Question == ""
 		if err := h.absorbOpen(ctx, s, tx, *link, state, known, now); err != nil {
 			return err
 		}
 		if !state.Ended {
 			continue
 		}
-		link.Settled, link.Waiting = true, false
+		link.Settled, link.Waiting, link.Held = true, false, false
 		switch {
 		case link.Question != "" && state.Answer != nil:
 			if err := h.apply(ctx, s, tx, m.AnswerByPerson(&s.Conversation, link.Question, *state.Answer, now), link.Line, now); err != nil {

@@ -11,8 +11,12 @@ import (
 	"github.com/fermata-go/fermata/internal/store"
 )
 
-// ErrExists is returned for a conversation that was created before with other values.
-var ErrExists = errors.New("dialog: the conversation exists")
+var (
+	// ErrExists is returned for a conversation that was created before with other values.
+	ErrExists = errors.New("dialog: the conversation exists")
+	// ErrUnknownAssistant is returned for a conversation with an assistant that does not exist.
+	ErrUnknownAssistant = errors.New("dialog: there is no such assistant")
+)
 
 // Opening is what a conversation begins with.
 type Opening struct {
@@ -20,6 +24,8 @@ type Opening struct {
 	User string
 	// Assistant is the assistant that answers; "" for the default one.
 	Assistant string
+	// By is the program that begins it for the user; "" for none.
+	By string
 	// Language defaults to that of the handler.
 	Language Language
 
@@ -28,13 +34,17 @@ type Opening struct {
 
 // Create starts a conversation without a message. It changes nothing if the user has the
 // conversation already. It returns ErrExists if it began with another assistant or language,
-// ErrNotFound if it belongs to another user, and ErrInvalidID.
+// ErrNotFound if it belongs to another user, ErrInvalidID, and ErrUnknownAssistant.
 func (h *Handler) Create(ctx context.Context, account, id string, opening Opening) (Record, error) {
 	switch {
 	case !validID.MatchString(id):
 		return Record{}, fmt.Errorf("%w: %q", ErrInvalidID, id)
 	case opening.User == "":
 		return Record{}, fmt.Errorf("%w: the conversation has no user", ErrInvalidReply)
+	}
+	var err error
+	if opening.Assistant, err = h.assistant(opening.Assistant); err != nil {
+		return Record{}, err
 	}
 	opening.Language, opening.at = cmp.Or(opening.Language, h.config.Language), h.now()
 	s, err := h.update(ctx, account, id, func(s *stored, _ *tx) error {
@@ -52,8 +62,25 @@ func (h *Handler) Create(ctx context.Context, account, id string, opening Openin
 	return s.Record, err
 }
 
+// Assistants lists the assistants. The first one is the default.
+func (h *Handler) Assistants() []Assistant { return slices.Clone(h.config.Assistants) }
+
+// assistant returns the id of the assistant of a new conversation: the wanted one, or the default.
+func (h *Handler) assistant(wanted string) (string, error) {
+	list := h.config.Assistants
+	switch {
+	case len(list) == 0:
+		return wanted, nil
+	case wanted == "":
+		return list[0].ID, nil
+	case !slices.ContainsFunc(list, func(a Assistant) bool { return a.ID == wanted }):
+		return "", fmt.Errorf("%w: %q", ErrUnknownAssistant, wanted)
+	}
+	return wanted, nil
+}
+
 func (s *stored) begin(id string, o Opening) {
-	s.Conversation = Conversation{ID: id, User: o.User, Assistant: o.Assistant, Language: o.Language, Questions: []*Asking{}}
+	s.Conversation = Conversation{ID: id, User: o.User, Assistant: o.Assistant, By: o.By, Language: o.Language, Questions: []*Asking{}}
 	s.Lines, s.Runs, s.Active, s.Begun, s.Opened = []Line{}, []RunLink{}, o.at, s.Revision, o.Language
 }
 
@@ -67,6 +94,8 @@ type Summary struct {
 	Open int `json:"open"`
 	// At is the time of the last message of the user; zero if there is none.
 	At time.Time `json:"at,omitzero"`
+	// By is the program that has begun it for the user; "" if the user has.
+	By string `json:"by,omitempty"`
 	// User is the person that the conversation is with.
 	User string `json:"-"`
 }
@@ -114,7 +143,7 @@ func (h *Handler) All(ctx context.Context, account, after string, limit int) (li
 
 // summaryOf returns the summary of a conversation. It changes less often than the conversation.
 func summaryOf(s *stored) Summary {
-	sum := Summary{ID: s.ID, Assistant: s.Assistant, Title: s.Title, Open: len(waiting(&s.Conversation)), User: s.User}
+	sum := Summary{ID: s.ID, Assistant: s.Assistant, By: s.By, Title: s.Title, Open: len(waiting(&s.Conversation)), User: s.User}
 	if s.Title != "" { // otherwise it is the time of the creation
 		sum.At = s.Active
 	}

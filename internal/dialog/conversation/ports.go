@@ -45,6 +45,7 @@ type Runs interface {
 // Resume is an answer to deliver.
 type Resume struct {
 	Run, Interrupt, ID, User string
+	Via                      string // the channel, for audit records; "" for the usual one
 	Answer                   Answer
 	// NoWait returns at once, without waiting for the run.
 	NoWait bool
@@ -58,6 +59,8 @@ type RunState struct {
 	// Output is the text for the user; Failed means that the run has failed.
 	Output string
 	Failed bool
+	// Held means that the run waits for an approver.
+	Held bool
 	// Open are the questions that the run waits for.
 	Open []OpenQuestion
 	// Answer is the answer of the person that a question was handed over to; nil for other runs.

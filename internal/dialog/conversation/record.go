@@ -18,6 +18,7 @@ type outgoing struct {
 	Question string  `json:"question,omitempty"`
 	Target   Target  `json:"target,omitzero"`
 	Answer   *Answer `json:"answer,omitempty"`
+	Via      string  `json:"via,omitempty"`
 }
 
 // stored is the body of a conversation's document.

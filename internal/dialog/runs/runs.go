@@ -11,6 +11,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,13 +26,15 @@ import (
 	"github.com/fermata-go/fermata/internal/store"
 )
 
-// Config configures [Runs]. Executor and Graph are required.
+// Config configures [Runs]. Executor, and Graph or Assistants, are required.
 type Config struct {
 	Executor *executor.Executor
 	// Graph is the graph or agent that a new intent starts, such as "inproc:assistant".
 	Graph string
-	// Input returns the input of a run. The default is the input of an agent: the message, after
-	// the lines of the conversation before it.
+	// Assistants have the graphs of the conversations that name an assistant.
+	Assistants []dialog.Assistant
+	// Input returns the input of a run of Graph. The default is the input of an agent: the message,
+	// after the lines of the conversation before it.
 	Input func(dialog.Start) (json.RawMessage, error)
 	// Person is the graph that asks a person to answer for the user: that of [HandOver]. Without
 	// one, Machine.HandOver must be false.
@@ -50,7 +53,7 @@ const via = "conversation"
 
 // New returns the connection.
 func New(config Config) (*Runs, error) {
-	if config.Executor == nil || config.Graph == "" {
+	if config.Executor == nil || config.Graph == "" && len(config.Assistants) == 0 {
 		return nil, errors.New("runs: Config.Executor or Config.Graph is missing")
 	}
 	if config.Input == nil {
@@ -100,9 +103,31 @@ func (r *Runs) wait(noWait bool) time.Duration {
 	return r.config.Wait
 }
 
+// Assistants lists the assistants. The first one is the default.
+func (r *Runs) Assistants() []dialog.Assistant {
+	list := slices.Clone(r.config.Assistants)
+	if r.config.Graph != "" {
+		list = slices.Insert(list, 0, dialog.Assistant{Title: "Assistant", Graph: r.config.Graph})
+	}
+	return list
+}
+
+// assistant returns the graph of an assistant; "" if the server does not have it any more.
+func (r *Runs) assistant(id string) string {
+	for _, a := range r.Assistants() {
+		if a.ID == id {
+			return a.Graph
+		}
+	}
+	return ""
+}
+
 // Start implements [conversation.Runs].
 func (r *Runs) Start(ctx context.Context, account string, start dialog.Start) error {
-	graph := r.config.Graph
+	graph, ask := r.assistant(start.Assistant), r.config.Input
+	if start.Assistant != "" {
+		ask = agentInput
+	}
 	var input json.RawMessage
 	var err error
 	if start.Question != nil {
@@ -111,13 +136,16 @@ func (r *Runs) Start(ctx context.Context, account string, start dialog.Start) er
 		}
 		input, err = json.Marshal(handOver{Asked: HandedOver{Question: start.Question.Question, Transcript: transcriptOf(start.Lines)}})
 	} else {
-		input, err = r.config.Input(start)
+		input, err = ask(start)
 	}
 	if err != nil {
 		return fmt.Errorf("runs: input: %w", err)
 	}
+	if graph == "" {
+		return fmt.Errorf("%w: there is no assistant %q", conversation.ErrRejected, start.Assistant)
+	}
 	_, err = r.config.Executor.Start(ctx, executor.StartRequest{
-		Account: account, StateKey: start.Run, Graph: graph, Input: input, ReserveStateKey: true, Actor: start.User, EndUser: start.User, Via: via, Wait: r.wait(start.NoWait),
+		Account: account, StateKey: start.Run, Graph: graph, Input: input, ReserveStateKey: true, Actor: start.User, EndUser: start.User, Via: cmp.Or(start.Via, via), Wait: r.wait(start.NoWait),
 	})
 	if _, pending := errors.AsType[*executor.PendingError](err); pending {
 		return nil
@@ -137,7 +165,7 @@ func (r *Runs) Resume(ctx context.Context, account string, resume conversation.R
 		return err
 	}
 	_, err = r.config.Executor.Decide(ctx, executor.DecideRequest{
-		Account: account, StateKey: resume.Run, ResumeID: resume.ID, Actor: resume.User, Via: via,
+		Account: account, StateKey: resume.Run, ResumeID: resume.ID, Actor: resume.User, Via: cmp.Or(resume.Via, via),
 		Targets: map[string]executor.Answer{resume.Interrupt: {Value: value}}, Wait: r.wait(resume.NoWait),
 	})
 	if _, pending := errors.AsType[*executor.PendingError](err); pending {
@@ -185,7 +213,8 @@ func waiting(outcome fermata.NeedsInput) (conversation.RunState, error) {
 	var state conversation.RunState
 	for _, open := range outcome.Interrupts {
 		if open.Kind != dialog.Request.Name() {
-			continue // an approver decides
+			state.Held = true // an approver decides
+			continue
 		}
 		var q dialog.Question
 		if err := json.Unmarshal(open.Data, &q); err != nil {

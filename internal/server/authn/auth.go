@@ -21,9 +21,12 @@ const (
 	RoleAuditor  Role = "auditor"  // read everything, change nothing
 	RoleUser     Role = "user"     // talk to an assistant, and see one's own conversations only
 	RoleAdmin    Role = "admin"
+	// RoleFrontend is for API keys only: hold conversations for end users that the caller names.
+	// Admins do not have it.
+	RoleFrontend Role = "frontend"
 )
 
-// Roles lists all roles.
+// Roles lists the roles of people. API keys may also have RoleFrontend.
 var Roles = []Role{RoleAgent, RoleApprover, RoleAuditor, RoleUser, RoleAdmin}
 
 // RoleNames returns the roles as text.
@@ -151,6 +154,12 @@ func (p Principal) ActorKind() desk.ActorKind {
 	}
 	return desk.ActorHuman
 }
+
+// SpeaksForUsers reports whether the principal holds conversations for end users that it names.
+func (p Principal) SpeaksForUsers() bool { return slices.Contains(p.Roles, RoleFrontend) }
+
+// IsUserName reports whether a text may name an end user.
+func IsUserName(text string) bool { return isPrincipalName(text) && strings.TrimSpace(text) == text }
 
 // From returns the principal as the actor of a command.
 func (p Principal) From() desk.From {

@@ -1,6 +1,7 @@
 // Package conversations has the operations on conversations with assistants: create, list, read,
 // send a message, and follow.
 //
+//	GET  /assistants                     list the assistants
 //	POST /conversations                  start a conversation
 //	GET  /conversations                  list them
 //	GET  /conversations/{id}             the whole record
@@ -9,7 +10,7 @@
 //	GET  /analytics/conversations        report what agents ask
 //
 // A user sees and continues only conversations of their own. Auditors read those of all users of
-// their account.
+// their account. An API key with the role frontend holds conversations for end users that it names.
 package conversations
 
 import (
@@ -18,6 +19,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,19 +58,23 @@ type Handlers struct {
 
 // Register adds the operations.
 func (h *Handlers) Register(to huma.API) {
-	create := endpoint.New("create-conversation", http.MethodPost, path, "Start a conversation with the assistant", authn.RoleUser)
+	assistants := endpoint.New("list-assistants", http.MethodGet, api.Prefix+"/assistants", "List the assistants", authn.RoleUser, authn.RoleFrontend)
+	assistants.Description = "The first one is the default of new conversations. Its id is empty if it belongs to a program that has only one."
+	huma.Register(to, assistants, h.assistants)
+
+	create := endpoint.New("create-conversation", http.MethodPost, path, "Start a conversation with an assistant", authn.RoleUser, authn.RoleFrontend)
 	create.DefaultStatus, create.MaxBodyBytes = http.StatusCreated, maxBody
 	huma.Register(to, create, h.create)
 
-	list := endpoint.New("list-conversations", http.MethodGet, path, "List conversations", authn.RoleUser, authn.RoleAuditor)
+	list := endpoint.New("list-conversations", http.MethodGet, path, "List conversations", authn.RoleUser, authn.RoleFrontend, authn.RoleAuditor)
 	list.Description = "Lists your own conversations, the last one used first: the newest 200. With all=true it lists those of all users by id, in pages; that needs the role auditor. A page may be empty although there is a next one."
 	huma.Register(to, list, h.list)
 
-	get := endpoint.New("get-conversation", http.MethodGet, path+"/{id}", "Get a conversation with its questions, transcript and runs", authn.RoleUser, authn.RoleAuditor)
+	get := endpoint.New("get-conversation", http.MethodGet, path+"/{id}", "Get a conversation with its questions, transcript and runs", authn.RoleUser, authn.RoleFrontend, authn.RoleAuditor)
 	get.Description = "Returns the complete record: each question with its options, stored data and tool results as the agent gave them, every turn, and the answer. A user sees own conversations, an auditor all of the account."
 	huma.Register(to, get, h.get)
 
-	send := endpoint.New("send-message", http.MethodPost, path+"/{id}/messages", "Send a message of the user", authn.RoleUser)
+	send := endpoint.New("send-message", http.MethodPost, path+"/{id}/messages", "Send a message of the user", authn.RoleUser, authn.RoleFrontend)
 	send.MaxBodyBytes = maxBody
 	send.Description = "Sends a text, a button (question and choice), a form (question and fields), telephone keys (question and digits) or several answers at once (replies). " +
 		"The response is the newest part of the conversation afterwards: earlier is the number of lines before it. If working is true, a run takes longer and more lines follow: read or follow the conversation. " +
@@ -81,7 +87,7 @@ func (h *Handlers) Register(to huma.API) {
 	report.Description = "Counts the runs that have ended and those of them that asked something, and the questions that have ended, per agent and wording. waited is the sum of the times from question to answer, in nanoseconds. It names no users."
 	huma.Register(to, report, h.report)
 
-	follow := endpoint.New("follow-conversation", http.MethodGet, path+"/{id}/events", "Stream the lines of a conversation (server-sent events)", authn.RoleUser, authn.RoleAuditor)
+	follow := endpoint.New("follow-conversation", http.MethodGet, path+"/{id}/events", "Stream the lines of a conversation (server-sent events)", authn.RoleUser, authn.RoleFrontend, authn.RoleAuditor)
 	follow.Description = "Sends the event line for each line of the transcript, with its number as the id, and the event state after each change; state has no id. " +
 		"Last-Event-ID resumes after a line. The stream ends if the conversation is erased."
 	follow.Responses = map[string]*huma.Response{"200": {Description: "The event stream.", Content: map[string]*huma.MediaType{stream.MediaType: streamSchema(to)}}}
@@ -94,9 +100,15 @@ type (
 		All    bool   `query:"all" doc:"List the conversations of all users."`
 		Cursor string `query:"cursor" maxLength:"1024"`
 		Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"100"`
+		ForUser
 	}
 	getInput struct {
 		ID string `path:"id" maxLength:"512"`
+		ForUser
+	}
+	// ForUser is for callers that speak for end users.
+	ForUser struct {
+		EndUser string `query:"endUser" maxLength:"200" doc:"The person that the conversation is with, for API keys with the role frontend."`
 	}
 	recordOutput struct{ Body dialog.Record }
 	createOutput struct {
@@ -105,19 +117,33 @@ type (
 	}
 )
 
+func (h *Handlers) assistants(context.Context, *struct{}) (*endpoint.Page[dialog.Assistant], error) {
+	if h.Dialog == nil {
+		return &endpoint.Page[dialog.Assistant]{Body: api.Page[dialog.Assistant]{Items: []dialog.Assistant{}}}, nil
+	}
+	list := h.Dialog.Assistants()
+	return endpoint.Paged(list, len(list), func(a dialog.Assistant) dialog.Assistant { return a }, nil)
+}
+
 func (h *Handlers) create(ctx context.Context, in *createInput) (*createOutput, error) {
 	if h.Dialog == nil {
 		return nil, errNoAssistant()
 	}
-	me, id := endpoint.Principal(ctx), in.Body.ID
+	who, err := speakerOf(ctx, in.Body.EndUser, "body.endUser")
+	if err != nil {
+		return nil, err
+	}
+	id := in.Body.ID
 	if id == "" {
 		id = ident.Random("conversation")
 	}
-	record, err := h.Dialog.Create(ctx, me.Account, id, conversation.Opening{User: me.ID, Language: dialog.Language(in.Body.Language)})
+	record, err := h.Dialog.Create(ctx, who.account, id, conversation.Opening{User: who.user, By: who.by, Assistant: in.Body.Assistant, Language: dialog.Language(in.Body.Language)})
 	switch {
 	case errors.Is(err, dialog.ErrInvalidID):
 		return nil, badField("body.id", "letters, digits, hyphens, underscores and dots are allowed, at most 100")
-	case errors.Is(err, dialog.ErrNotFound), errors.Is(err, conversation.ErrExists):
+	case errors.Is(err, conversation.ErrUnknownAssistant):
+		return nil, badField("body.assistant", "there is no such assistant")
+	case errors.Is(err, dialog.ErrNotFound), errors.Is(err, conversation.ErrExists), err == nil && !who.sees(record.By):
 		return nil, badField("body.id", "the id is in use; choose another one")
 	case err != nil:
 		return nil, problems.Of(err)
@@ -135,10 +161,15 @@ func (h *Handlers) list(ctx context.Context, in *listInput) (*endpoint.Page[api.
 	case in.All:
 		return h.listAll(ctx, me.Account, in)
 	}
-	list, err := h.Dialog.List(ctx, me.Account, me.ID)
+	who, err := speakerOf(ctx, in.EndUser, "query.endUser")
+	if err != nil {
+		return nil, err
+	}
+	list, err := h.Dialog.List(ctx, who.account, who.user)
 	if err != nil {
 		return nil, problems.Of(err)
 	}
+	list = slices.DeleteFunc(list, func(s conversation.Summary) bool { return !who.sees(s.By) })
 	return endpoint.Paged(list, len(list), summaryOf, nil)
 }
 
@@ -159,11 +190,11 @@ func (h *Handlers) listAll(ctx context.Context, account string, in *listInput) (
 }
 
 func summaryOf(s conversation.Summary) api.Conversation {
-	return api.Conversation{ID: s.ID, User: s.User, Title: s.Title, Open: s.Open, At: endpoint.TimeOrNil(s.At)}
+	return api.Conversation{ID: s.ID, User: s.User, Assistant: s.Assistant, Title: s.Title, Open: s.Open, At: endpoint.TimeOrNil(s.At)}
 }
 
 func (h *Handlers) get(ctx context.Context, in *getInput) (*recordOutput, error) {
-	if _, err := h.peek(ctx, in.ID, true); err != nil {
+	if _, err := h.peek(ctx, in.ID, in.ForUser, true); err != nil {
 		return nil, err
 	}
 	record, err := h.Dialog.Get(ctx, endpoint.Principal(ctx).Account, in.ID)
@@ -175,16 +206,20 @@ func (h *Handlers) get(ctx context.Context, in *getInput) (*recordOutput, error)
 
 // peek returns a conversation of the caller, and to auditors also those of others. Conversations of
 // others are not found.
-func (h *Handlers) peek(ctx context.Context, id string, auditing bool) (dialog.Record, error) {
+func (h *Handlers) peek(ctx context.Context, id string, asked ForUser, auditing bool) (dialog.Record, error) {
 	if h.Dialog == nil {
 		return dialog.Record{}, errNoAssistant()
+	}
+	who, err := speakerOf(ctx, asked.EndUser, "query.endUser")
+	if err != nil {
+		return dialog.Record{}, err
 	}
 	me := endpoint.Principal(ctx)
 	record, err := h.Dialog.Peek(ctx, me.Account, id)
 	if err != nil {
 		return dialog.Record{}, problemOf(err)
 	}
-	if record.User != me.ID && (!auditing || !me.Has(authn.RoleAuditor)) {
+	if (record.User != who.user || !who.sees(record.By)) && (!auditing || !me.Has(authn.RoleAuditor)) {
 		return dialog.Record{}, problemOf(dialog.ErrNotFound)
 	}
 	return record, nil

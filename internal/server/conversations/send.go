@@ -52,34 +52,38 @@ func streamSchema(to huma.API) *huma.MediaType {
 }
 
 func (h *Handlers) send(ctx context.Context, in *sendInput) (*sendOutput, error) {
-	me, b := endpoint.Principal(ctx), in.Body
-	before, err := h.peek(ctx, in.ID, false)
+	b := in.Body
+	who, err := speakerOf(ctx, b.EndUser, "body.endUser")
+	if err != nil {
+		return nil, err
+	}
+	before, err := h.peek(ctx, in.ID, ForUser{b.EndUser}, false)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkMessage(b); err != nil {
 		return nil, err
 	}
-	if err := h.rateLimited(me.Account, me.ID, in.ID); err != nil {
+	if err := h.rateLimited(who.account, who.user, in.ID); err != nil {
 		return nil, err
 	}
 	if len(before.Open()) == 0 { // otherwise it probably answers a question, and starts no run
-		if err := h.TakeStart(ctx, me.Account); err != nil {
+		if err := h.TakeStart(ctx, who.account); err != nil {
 			return nil, err
 		}
 	}
 	if b.ID == "" {
 		b.ID = ident.Random("message")
 	}
-	accepted, err := h.Dialog.Accept(ctx, me.Account, in.ID, messageOf(b, me.ID))
+	accepted, err := h.Dialog.Accept(ctx, who.account, in.ID, who.sign(messageOf(b)))
 	if err != nil {
 		return nil, messageProblem(err, in.Body)
 	}
 	if stream.Accepted(in.Accept) {
-		f := &follower{Handlers: h, account: me.Account, id: in.ID, after: lineBefore(accepted, b.ID)}
+		f := &follower{Handlers: h, account: who.account, id: in.ID, after: lineBefore(accepted, b.ID)}
 		return &sendOutput{func(hctx huma.Context) { h.Streams.Open(hctx, f.advance) }}, nil
 	}
-	record, err := h.Dialog.Advance(ctx, me.Account, in.ID)
+	record, err := h.Dialog.Advance(ctx, who.account, in.ID)
 	if err != nil {
 		return nil, problemOf(err)
 	}
@@ -90,9 +94,9 @@ func (h *Handlers) send(ctx context.Context, in *sendInput) (*sendOutput, error)
 	}}, nil
 }
 
-func messageOf(b api.SendMessage, actor string) dialog.Message {
+func messageOf(b api.SendMessage) dialog.Message {
 	msg := dialog.Message{
-		ID: b.ID, Text: b.Text, Question: b.Question, Choice: b.Choice, Fields: b.Fields, Digits: b.Digits, Actor: actor,
+		ID: b.ID, Text: b.Text, Question: b.Question, Choice: b.Choice, Fields: b.Fields, Digits: b.Digits,
 		Modality: dialog.Modality(b.Modality), Recognition: b.Recognition, Language: dialog.Language(b.Language), Channel: b.Channel,
 	}
 	for id, r := range b.Replies {
@@ -116,10 +120,11 @@ func lineBefore(record dialog.Record, message string) int {
 type followInput struct {
 	ID          string `path:"id" maxLength:"512"`
 	LastEventID string `header:"Last-Event-ID" maxLength:"20" doc:"The id of the last event received."`
+	ForUser
 }
 
 func (h *Handlers) follow(ctx context.Context, in *followInput) (*huma.StreamResponse, error) {
-	if _, err := h.peek(ctx, in.ID, true); err != nil {
+	if _, err := h.peek(ctx, in.ID, in.ForUser, true); err != nil {
 		return nil, err
 	}
 	f := &follower{Handlers: h, account: endpoint.Principal(ctx).Account, id: in.ID}

@@ -3,6 +3,7 @@ package people
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -12,7 +13,7 @@ import (
 )
 
 func (h *Handlers) registerMe(to huma.API) {
-	op := endpoint.New("me", http.MethodGet, api.Prefix+"/me", "Get the authenticated principal", authn.Roles...)
+	op := endpoint.New("me", http.MethodGet, api.Prefix+"/me", "Get the authenticated principal", append(slices.Clone(authn.Roles), authn.RoleFrontend)...)
 	huma.Register(to, op, func(ctx context.Context, _ *struct{}) (*struct{ Body api.Me }, error) {
 		p := endpoint.Principal(ctx)
 		me := api.Me{

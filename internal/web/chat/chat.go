@@ -34,6 +34,10 @@ type chatData struct {
 	// All has the conversations of all users, for auditors; Next is the address of the next page.
 	All  bool
 	Next string
+	// Assistants are those that a new conversation can begin with; empty if there is no choice.
+	// Chosen is the id of the selected one.
+	Assistants []dialog.Assistant
+	Chosen     string
 	// Record is the conversation that is shown; nil for a new one.
 	*dialog.Record
 	Bubbles []bubble
@@ -43,6 +47,8 @@ type chatData struct {
 	// OpenKey changes with the open questions.
 	OpenKey string
 	Handed  []handedOver
+	// Held says that a run waits for an approver.
+	Held bool
 	// Examples are messages to try, in the demo.
 	Examples []string
 	// Text is a message that could not be sent, and Bad the reason.
@@ -81,6 +87,16 @@ type handedOver struct {
 
 func chatURL(id string) string { return "/chat/" + url.PathEscape(id) }
 
+// AssistantTitle returns the title of an assistant; "" if there is no choice.
+func (d chatData) AssistantTitle(id string) string {
+	for _, a := range d.Assistants {
+		if a.ID == id {
+			return a.Title
+		}
+	}
+	return ""
+}
+
 // chats shows the list of conversations and the form for a new one.
 func chats(v *page.Visit) (page.Response, error) {
 	data, err := chatList(v)
@@ -104,6 +120,15 @@ func chatList(v *page.Visit) (data chatData, err error) {
 		return data, err
 	}
 	data.Items, data.Key, data.ReadOnly = list.Items, client.NewID(), data.All
+	if !data.All {
+		assistants, err := v.API.Assistants(v.Context())
+		if err != nil {
+			return data, err
+		}
+		if len(assistants.Items) > 1 {
+			data.Assistants, data.Chosen = assistants.Items, cmp.Or(v.FormValue("assistant"), assistants.Items[0].ID)
+		}
+	}
 	if list.Next != "" {
 		data.Next = page.WithQuery("/chat", "cursor", list.Next)
 	}
@@ -160,6 +185,7 @@ func loadChat(v *page.Visit, data *chatData) error {
 
 // show fills in a conversation: open questions become cards, all other lines bubbles.
 func (d *chatData) show(v *page.Visit, record dialog.Record) {
+	d.Held = slices.ContainsFunc(record.Runs, func(l dialog.RunLink) bool { return l.Held })
 	d.Record, d.ReadOnly = &record, d.All || record.User != v.Me.Principal
 	newest := make(map[string]int) // the line of the newest wording of each open question
 	for _, line := range record.Lines {
@@ -252,7 +278,7 @@ func startChat(v *page.Visit) (page.Response, error) {
 		return nil, page.ErrNotFound
 	}
 	key := cmp.Or(v.FormValue(page.IdempotencyName), client.NewID())
-	record, err := v.API.CreateConversation(v.Context(), api.CreateConversation{ID: "chat-" + key, Language: language.Wanted(v.Request)})
+	record, err := v.API.CreateConversation(v.Context(), api.CreateConversation{ID: "chat-" + key, Assistant: v.FormValue("assistant"), Language: language.Wanted(v.Request)})
 	if err == nil {
 		_, err = v.API.SendMessage(v.Context(), record.ID, api.SendMessage{ID: key, Text: strings.TrimSpace(v.FormValue("text")), Channel: chatChannel, Language: language.Wanted(v.Request)})
 	}

@@ -16,6 +16,8 @@ var chatTexts = Translation{
 	"chat.start.title":  "What can the assistant do for you?",
 	"chat.start.text":   "Write a message. The assistant asks you back if something is missing.",
 	"chat.start.try":    "For example:",
+	"chat.assistant":    "Assistant",
+	"chat.held":         "An approver has to agree first. The answer appears here.",
 	"chat.message":      "Message",
 	"chat.placeholder":  "Write a message",
 	"chat.send":         "Send",

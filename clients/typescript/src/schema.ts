@@ -1991,6 +1991,7 @@ export interface components {
             yes?: boolean;
         };
         ConversationAsking: {
+            again?: string;
             answer?: components["schemas"]["ConversationAnswer"];
             /** Format: date-time */
             asked_at?: string;
@@ -2190,6 +2191,7 @@ export interface components {
             waited: number;
         };
         ConversationRunLink: {
+            again?: string;
             asked?: boolean;
             held?: boolean;
             /** Format: int64 */

@@ -31,7 +31,10 @@ func (e *effect[T, R]) onError(ctx context.Context, entry *effectEntry, err erro
 		if retry, ok := errors.AsType[*RetryError](err); ok {
 			entry.Retry = &effectRetry{After: retry.After, AtMost: retry.AtMost}
 		}
-		return zero, errors.Join(err, e.recordEnd(ctx, entry, EffectFailed))
+		if unsaved := e.recordEnd(ctx, entry, EffectFailed); unsaved != nil {
+			return zero, errors.Join(err, unsaved)
+		}
+		return zero, err
 	}
 	if saveErr := e.saveEntry(ctx, *entry); saveErr != nil {
 		return zero, errors.Join(err, saveErr)

@@ -1,15 +1,19 @@
 package app
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -326,5 +330,149 @@ func TestAssistants_IdempotentCallIsRepeated(t *testing.T) {
 	begin(t, ada, "c1", "Refund 5 € of order A-17, it was scratched.")
 	if got := answer(t, ada, "c1"); !strings.Contains(got, "The response is empty, with status 200") || len(s.keys) != 2 || s.keys[0] != s.keys[1] {
 		t.Errorf("%q with the keys %q", got, s.keys)
+	}
+}
+
+// process starts the program as a server in its own process, in the working directory.
+func process(t *testing.T) (url string, kill func()) {
+	t.Helper()
+	server := programCommand(t, "serve", "--config", "fermata.yaml", "--addr", "127.0.0.1:0")
+	logged, err := server.StderrPipe()
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill = sync.OnceFunc(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait() // it was killed
+	})
+	t.Cleanup(kill)
+	for lines := bufio.NewScanner(logged); lines.Scan(); {
+		var line struct{ Msg, URL string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
+			go func() { _, _ = io.Copy(io.Discard, logged) }() // until it is killed
+			return line.URL, kill
+		}
+		t.Log(lines.Text())
+	}
+	t.Fatal("the server did not start")
+	return "", nil
+}
+
+// programCommand returns a command that runs the program.
+func programCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), self, args...)
+	c.Env = append(os.Environ(), asProgram+"=1", "FERMATA_LOG_FORMAT=json", "FERMATA_METRICS_ADDR=off", "FERMATA_RUNS_LEASE=1s")
+	return c
+}
+
+// createKey runs fermata keys create.
+func createKey(t *testing.T, person, role string) string {
+	t.Helper()
+	out, err := programCommand(t, "keys", "create", "acme", person, role, "--config", "fermata.yaml").Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		t.Fatalf("%v: %s", err, failed.Stderr)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// The server is killed while an approval is open, and again during the approved call. The call is
+// not repeated: a person says that it has happened.
+func TestAssistants_SurviveTheDeathOfTheServer(t *testing.T) {
+	s := newShop(t)
+	writeExample(t, s, false)
+	called := make(chan struct{}, 10)
+	s.refund = func(_ http.ResponseWriter, r *http.Request) {
+		called <- struct{}{}
+		<-r.Context().Done()
+	}
+	tokens := make(map[string]string)
+	var ada, bob *client.Client
+	restart := func() (kill func()) {
+		t.Helper()
+		url, kill := process(t)
+		for person, role := range map[string]string{"ada": "user", "bob": "approver"} {
+			if tokens[person] == "" {
+				tokens[person] = createKey(t, person, role)
+			}
+		}
+		var err, err2 error
+		ada, err = client.New(url, tokens["ada"])
+		bob, err2 = client.New(url, tokens["bob"])
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		return kill
+	}
+	kill := restart()
+	begin(t, ada, "c1", "Refund 30 € of order A-17, it was scratched.")
+	asked := request(t, bob, "approval")
+	kill()
+	kill = restart()
+	go func() {
+		_, _ = bob.Decide(t.Context(), asked.ID, api.Decide{Answer: json.RawMessage(`{"verb":"approve"}`)})
+	}() // the server dies before it answers
+	<-called
+	kill()
+	restart()
+	doubt := request(t, bob, "effect-in-doubt")
+	decide(t, bob, doubt.ID, `{"happened":true,"receipt":{"text":"refund R-9"}}`)
+	if got := answer(t, ada, "c1"); got != "The shop says: refund R-9" {
+		t.Errorf("the answer is %q", got)
+	}
+	if made := s.made(); !slices.Equal(made, []string{`GET /orders/A-17 true `, `POST /orders/A-17/refunds true {"euros":30.00,"reason":"scratched"}`}) {
+		t.Errorf("the shop got %q", made)
+	}
+}
+
+// A server that cannot be reached has done nothing: the call is tried again, then the model is
+// told. No person is asked.
+func TestAssistants_UnreachableToolIsNotInDoubt(t *testing.T) {
+	s := startSupport(t, false, "https://shop.example.com/orders/{order}/refunds", "http://127.0.0.1:1/{order}")
+	ada, bob := s.as("ada", authn.RoleUser), s.as("bob", authn.RoleApprover)
+	begin(t, ada, "c1", "Refund 5 € of order A-17, it was scratched.")
+	if got := answer(t, ada, "c1"); got != "The shop says: refund was not done: 127.0.0.1 was not reached: the connection failed." {
+		t.Errorf("the answer is %q", got)
+	}
+	if page, err := bob.Requests(t.Context(), client.Query{State: "all", Kind: "effect-in-doubt"}); err != nil || len(page.Items) != 0 {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+// At a limit an approver is asked whether the assistant may continue.
+func TestAssistants_LimitAsksAnApprover(t *testing.T) {
+	s := startSupport(t, false, "steps: 10", "steps: 1")
+	ada, bob := s.as("ada", authn.RoleUser), s.as("bob", authn.RoleApprover)
+	begin(t, ada, "c1", "Refund 5 € of order A-17, it was scratched.")
+	reached := request(t, bob, "limit-reached")
+	if text := string(reached.Data); !strings.Contains(text, `"limit":"model calls","max":1`) || len(s.keys) > 0 {
+		t.Errorf("%s, %d refunds", text, len(s.keys))
+	}
+	decide(t, bob, reached.ID, `{"goOn":true,"more":9}`)
+	if got := answer(t, ada, "c1"); !strings.Contains(got, "refund R-1 is done") {
+		t.Errorf("the answer is %q", got)
+	}
+}
+
+// The check of a configuration reads the example, and names the line and the field of a mistake
+// without the secrets.
+func TestAssistants_ConfigCheck(t *testing.T) {
+	writeExample(t, newShop(t), false)
+	if code, out, errOut := call(t, "config", "check", "fermata.yaml"); code != cli.ExitOK {
+		t.Errorf("%d: %s%s", code, out, errOut)
+	}
+	if err := os.WriteFile("shop.token", []byte("Bearer hush\nX-Other: 1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := call(t, "config", "check", "fermata.yaml")
+	if text := out + errOut; code == cli.ExitOK || !strings.Contains(text, "assistants[0].tools[1].headerFiles.Authorization: it is not a header") || !regexp.MustCompile(`fermata.yaml:\d+: assistants`).MatchString(text) || strings.Contains(text, "hush") {
+		t.Errorf("%d: %s", code, text)
 	}
 }

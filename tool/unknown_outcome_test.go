@@ -69,3 +69,20 @@ func TestReportErrors_RetryIsNotReported(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A call that certainly did nothing is made again, and at last the model is told.
+func TestNotDone_ErrorForTheModelIsAResultAfterTheLastRetry(t *testing.T) {
+	r := railway{fail: func() error {
+		return fermata.NotDone(fermata.Retry(tool.Errorf("the railway is closed"), fermata.AtMost(1)))
+	}}
+	call := newRun(t, tool.Approve(r.tool()), `{"to":"ORY"}`)
+	_, err := call.start()
+	_, err = call.answer(err, yes())
+	if _, ok := errors.AsType[*fermata.RetryError](err); !ok {
+		t.Fatalf("after the first call: %v", err)
+	}
+	got, err := call.resume()
+	if want := (tool.Result{Text: "the railway is closed", Failed: true}); err != nil || got != want || len(r.booked) != 2 || r.keys[0] != r.keys[1] {
+		t.Errorf("after the last one: %+v, %v, %d calls with the keys %q", got, err, len(r.booked), r.keys)
+	}
+}

@@ -14,6 +14,7 @@ package httptool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,9 +56,11 @@ type Config struct {
 // KeyHeader has the idempotency key of a call that writes.
 const KeyHeader = "Idempotency-Key"
 
-// unreachableRetries is how often a call is tried again if there was no connection. Then the model
-// is told.
-const unreachableRetries = 3
+// A call that did nothing is tried again so often, after a pause. Then the model is told.
+const (
+	retries    = 3
+	retryPause = time.Second // unless the endpoint says when
+)
 
 // New returns the tool.
 func New(c Config) (*tool.Tool, error) {
@@ -130,7 +133,7 @@ func (e *endpoint) failed(err error) error {
 // notDone returns the error of a call that did nothing and is tried again. At last the model gets
 // the explanation.
 func notDone(cause, explanation error, after time.Duration) error {
-	return fermata.NotDone(fermata.Retry(explained{cause, explanation}, fermata.After(after), fermata.AtMost(unreachableRetries)))
+	return fermata.NotDone(fermata.Retry(explained{cause, explanation}, fermata.After(cmp.Or(after, retryPause)), fermata.AtMost(retries)))
 }
 
 // explained is an error that is logged as its cause, and that a model gets as an explanation.

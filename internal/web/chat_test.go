@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/examples/assistant/office"
 	"github.com/fermata-go/fermata/graph"
@@ -15,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/web"
 	"github.com/fermata-go/fermata/internal/web/webtest"
 	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/tool"
 )
 
 // openChat starts a server with the assistant of the example.
@@ -168,4 +170,36 @@ func TestChat_WithoutAnAssistantThereIsNoPage(t *testing.T) {
 	if got := b.Get("/inbox"); strings.Contains(got.Body, `href="/chat"`) {
 		t.Error("the navigation has a link")
 	}
+}
+
+// With several assistants a conversation begins with a choice. While a run waits for an approver,
+// the page says so.
+func TestChat_ConversationBeginsWithAChosenAssistant(t *testing.T) {
+	refund := tool.Approve(tool.New("refund", "Refunds an order.", func(context.Context, struct{}) (string, error) { return "done", nil }))
+	clerk, err := agent.NewChat(agent.Chat{Name: "clerk", Model: script.New(script.Call("refund", "{}"), script.Say("It is refunded.")), Tools: []*tool.Tool{refund}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, func(c *webtest.Config) {
+		withAssistant(t, c)
+		c.Graphs = append(c.Graphs, inproc.Agent(agent.RunnerConfig{Agent: clerk}))
+		c.Assistants = []dialog.Assistant{{ID: "clerk", Title: "Shop <desk>", Description: "Refunds orders.", Graph: "inproc:clerk"}}
+		c.Site = func(api http.Handler) (http.Handler, error) { return web.New(web.Config{API: api, Chat: true}) }
+	})
+	b := s.SignIn("ada", authn.RoleUser)
+	want(t, b.Get("/chat"), http.StatusOK, `name="assistant" value="" checked`, `name="assistant" value="clerk"`, "Shop &lt;desk&gt;", "Refunds orders.")
+	want(t, b.Post("/chat", "text", "hello", "assistant", "nobody"), http.StatusUnprocessableEntity, "there is no such assistant", ">hello</textarea>")
+	got := b.Post("/chat", "text", "refund my order", "assistant", "clerk")
+	path := conversationPath.FindString(got.Header.Get("Location"))
+	page := b.Get(path)
+	want(t, page, http.StatusOK, "An approver has to agree first.", "Shop &lt;desk&gt; ·")
+	if strings.Contains(page.Body, `name="assistant"`) {
+		t.Error("the assistant of a conversation can be changed")
+	}
+	list, err := s.Dialog.List(t.Context(), webtest.Account, "ada")
+	if err != nil || len(list) != 1 || list[0].Assistant != "clerk" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	// Without a choice it is the first one.
+	want(t, b.Get(begin(t, b, "write to Anna about lunch")), http.StatusOK, "Anna Schmidt (sales)")
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel/webpush"
+	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/internal/dialog/conversation"
 	"github.com/fermata-go/fermata/internal/dialog/runs"
 	"github.com/fermata-go/fermata/internal/executor"
@@ -43,6 +44,8 @@ type Config struct {
 	// Assistant is the graph that conversations start; "" for no conversations. Unclear replies are
 	// handed over to people.
 	Assistant string
+	// Assistants are further ones.
+	Assistants []dialog.Assistant
 	// Site wraps the API with the pages.
 	Site func(api http.Handler) (http.Handler, error)
 }
@@ -116,9 +119,9 @@ func (s *Server) openDialog(sealer encrypted.Sealer) *conversation.Handler {
 	if s.config.Assistant == "" {
 		return nil
 	}
-	connected, err := runs.New(runs.Config{Executor: s.Executor, Graph: s.config.Assistant, Person: "inproc:" + runs.HandOverGraph})
+	connected, err := runs.New(runs.Config{Executor: s.Executor, Graph: s.config.Assistant, Assistants: s.config.Assistants, Person: "inproc:" + runs.HandOverGraph})
 	s.must(err)
-	handler, err := conversation.New(conversation.Config{Store: encrypted.New(s.runs, sealer), Runs: connected, Machine: conversation.Machine{HandOver: true}})
+	handler, err := conversation.New(conversation.Config{Store: encrypted.New(s.runs, sealer), Runs: connected, Assistants: connected.Assistants(), Machine: conversation.Machine{HandOver: true}})
 	s.must(err)
 	return handler
 }

@@ -99,8 +99,10 @@ type RejectedError struct {
 	Reason, By string
 	// Codes are the machine-readable reasons of the person, if any.
 	Codes []string
-	// At is the time of the decision, if a person or the clock made it.
-	At time.Time
+	// At is the time of the decision, if a person or the clock made it; Auth is how the person was
+	// authenticated.
+	At   time.Time
+	Auth string
 }
 
 func (e *RejectedError) Error() string {

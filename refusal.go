@@ -24,7 +24,7 @@ func (r Refusal) Err(action string) error {
 	if r.Verb == VerbReturn {
 		return &ReturnedError{Action: action, Reason: r.Reason, By: r.By, At: r.At, Auth: r.Auth}
 	}
-	return &RejectedError{Action: action, Reason: r.Reason, Codes: r.Codes, By: r.By, At: r.At}
+	return &RejectedError{Action: action, Reason: r.Reason, Codes: r.Codes, By: r.By, At: r.At, Auth: r.Auth}
 }
 
 // decodeRefusal returns a stored refusal as an error.

@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata"
@@ -51,13 +53,13 @@ type Record struct {
 }
 
 // refused returns the record of a gate that ended without a signal: returned for redesign, or
-// rejected at its deadline. It has no gate id.
+// rejected. It has no gate id.
 func refused(err error) (Record, bool) {
 	switch e := err.(type) {
 	case *fermata.ReturnedError:
 		return Record{At: e.At.UTC(), Feedback: e.Reason, By: e.By, Auth: e.Auth, Returned: true}, true
 	case *fermata.RejectedError:
-		return Record{At: e.At.UTC(), Feedback: e.Reason, By: e.By}, true
+		return Record{At: e.At.UTC(), Feedback: cmp.Or(e.Reason, strings.Join(e.Codes, ", ")), By: e.By, Auth: e.Auth}, true
 	}
 	return Record{}, false
 }

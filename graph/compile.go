@@ -33,9 +33,10 @@ type compiled struct {
 	before      []bool
 	after       []bool
 	holdRecords func(statePtr) *[]HoldRecord // nil: holds are not recorded
+	recordGrant func(statePtr, HoldRecord)   // nil: the same
 	protected   []func(statePtr) any         // parts of the state that only the program writes
 	renames     map[string]string
-	returnTo    *returnTarget
+	refusalTo   map[fermata.Verb]refusalTarget
 	migrate     func(Fields) error
 	maxSteps    int
 	parallel    int
@@ -134,9 +135,10 @@ func (c *compiler) checkNodes() {
 			c.addMistake(mistakeUnknown, hold, "a hold names unknown node %q%s", hold, c.suggestion(hold))
 		}
 	}
-	if c.returnTo != nil {
-		if _, ok := c.index[c.returnTo.node]; !ok {
-			c.addMistake(mistakeUnknown, c.returnTo.node, "ReturnTo names unknown node %q%s", c.returnTo.node, c.suggestion(c.returnTo.node))
+	for _, verb := range []fermata.Verb{fermata.VerbReturn, fermata.VerbReject} {
+		if to, declared := c.refusalTo[verb]; declared && !c.isNode(to.node) {
+			name := map[fermata.Verb]string{fermata.VerbReturn: "ReturnTo", fermata.VerbReject: "RejectTo"}[verb]
+			c.addMistake(mistakeUnknown, to.node, "%s names unknown node %q%s", name, to.node, c.suggestion(to.node))
 		}
 	}
 	for _, old := range slices.Sorted(maps.Keys(c.renames)) {
@@ -248,10 +250,10 @@ func (c *compiler) checkReachability() {
 			}
 		}
 	}
-	if c.returnTo != nil && c.isKnown(c.returnTo.node) {
+	for _, to := range c.refusalTo {
 		for _, held := range slices.Concat(c.before, c.after) {
-			if c.isKnown(held) {
-				c.plan.addTarget(c.nodeIndex(held), c.nodeIndex(c.returnTo.node))
+			if c.isNode(to.node) && c.isKnown(held) {
+				c.plan.addTarget(c.nodeIndex(held), c.nodeIndex(to.node))
 			}
 		}
 	}
@@ -274,9 +276,13 @@ func (c *compiler) checkReachability() {
 	}
 }
 
-func (c *compiler) isKnown(name string) bool {
+func (c *compiler) isNode(name string) bool {
 	_, ok := c.index[name]
-	return ok || name == Start || name == End
+	return ok
+}
+
+func (c *compiler) isKnown(name string) bool {
+	return c.isNode(name) || name == Start || name == End
 }
 
 // nodeIndex returns the index of a node. Both ends are atEnd, because no edge leads to Start or
@@ -291,8 +297,8 @@ func (c *compiler) nodeIndex(name string) int {
 func (c *compiler) build() *compiled {
 	f := &compiled{
 		name: c.name, address: fermata.Segment{Type: fermata.SegmentRunnable, ID: c.name}.String(), stateType: c.stateType, plan: c.plan, nodes: slices.Clone(c.nodes), index: c.index, routes: make([][]route, len(c.nodes)+1),
-		holdRecords: c.holdRecords, protected: slices.Clone(c.protected), before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
-		renames: maps.Clone(c.renames), returnTo: c.returnTo, migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel, newActivation: c.newActivation,
+		holdRecords: c.holdRecords, recordGrant: c.recordGrant, protected: slices.Clone(c.protected), before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
+		renames: maps.Clone(c.renames), refusalTo: maps.Clone(c.refusalTo), migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel, newActivation: c.newActivation,
 	}
 	for _, n := range c.nodes {
 		f.segments = append(f.segments, nodeSegment(n.name))

@@ -39,21 +39,22 @@ type definition struct {
 	branches    []branch
 	mistakes    []Mistake // of calls that could not be recorded
 	holdRecords func(statePtr) *[]HoldRecord
+	recordGrant func(statePtr, HoldRecord)
 	protected   []func(statePtr) any
 	before      []string
 	after       []string
 	merges      []merge
 	renames     map[string]string
 	migrate     func(fields Fields) error
-	returnTo    *returnTarget
+	refusalTo   map[fermata.Verb]refusalTarget // by return and reject
 	maxSteps    int
 	parallel    int
 }
 
-// returnTarget is where a run continues when a hold is returned for redesign.
-type returnTarget struct {
+// refusalTarget is where a run continues when a hold is rejected or returned for redesign.
+type refusalTarget struct {
 	node string
-	note func(state statePtr, returned fermata.Refusal)
+	note func(state statePtr, refused fermata.Refusal)
 }
 
 // node is a node of the graph. sub is set if it contains a graph, fanOut if it processes a list.
@@ -187,15 +188,45 @@ func (g *Graph[S]) Protect(part func(state *S) any) {
 	}
 }
 
+// RecordGrant registers a function that writes into the state who released a hold, in the fields
+// that the program uses:
+//
+//	g.RecordGrant(func(s *State, by graph.HoldRecord) { s.Approval, s.Approver = "granted", by.By })
+//
+// It is called each time a hold of this graph is released, after the edits of the answer, and must
+// only use its arguments. It overwrites what the answer has in these fields; use [Graph.Protect] to
+// reject such an answer.
+func (g *Graph[S]) RecordGrant(write func(state *S, by HoldRecord)) {
+	g.recordGrant = nil
+	if write != nil {
+		g.recordGrant = func(state statePtr, by HoldRecord) { write(state.(*S), by) }
+	}
+}
+
 // ReturnTo declares the node at which a run continues when a person returns one of its holds for
 // redesign. The held node is not entered, and the edges after it are not followed. note, if not
 // nil, writes the reason into the state. Without ReturnTo such a run fails with a
 // [*fermata.ReturnedError].
 func (g *Graph[S]) ReturnTo(node string, note func(state *S, returned fermata.Refusal)) {
-	g.returnTo = &returnTarget{node: node}
+	g.refuseTo(fermata.VerbReturn, node, note)
+}
+
+// RejectTo declares the node at which a run continues when one of its holds is rejected, by a
+// person or by a rule at its deadline. Otherwise it is like [Graph.ReturnTo]: without RejectTo such
+// a run fails with a [*fermata.RejectedError].
+func (g *Graph[S]) RejectTo(node string, note func(state *S, rejected fermata.Refusal)) {
+	g.refuseTo(fermata.VerbReject, node, note)
+}
+
+func (g *Graph[S]) refuseTo(verb fermata.Verb, node string, note func(*S, fermata.Refusal)) {
+	to := refusalTarget{node: node}
 	if note != nil {
-		g.returnTo.note = func(state statePtr, returned fermata.Refusal) { note(state.(*S), returned) }
+		to.note = func(state statePtr, refused fermata.Refusal) { note(state.(*S), refused) }
 	}
+	if g.refusalTo == nil {
+		g.refusalTo = make(map[fermata.Verb]refusalTarget)
+	}
+	g.refusalTo[verb] = to
 }
 
 // MaxSteps limits the number of steps of one execution, from start or resume until the run waits or

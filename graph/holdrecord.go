@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/recovery"
 )
 
 // HoldRecord says who released a hold. The runtime writes it: see [Graph.RecordHolds].
@@ -24,19 +25,15 @@ type HoldRecord struct {
 	Edited bool `json:"edited,omitempty"`
 }
 
-// recordHold appends the record of a released hold to the state. It changes the newest state, so
+// recordHold writes the record of a released hold into the state. It changes the newest state, so
 // that parallel holds cannot conflict. The lock must be held.
 func (inst *instance) recordHold(t *task, r *activation.Record, edited bool) error {
-	if inst.flow.holdRecords == nil {
+	if inst.flow.holdRecords == nil && inst.flow.recordGrant == nil {
 		return nil
 	}
 	next, err := inst.flow.stateType.clone(inst.state)
 	if err != nil {
 		return inst.unsavable(err)
-	}
-	records := inst.flow.holdRecords(next)
-	if records == nil {
-		return fmt.Errorf("graph: %s: the function of RecordHolds returns nil", inst.flow.name)
 	}
 	record := HoldRecord{Node: inst.flow.nodes[t.node].name, When: holdBefore, By: r.Attestation.By, At: r.Attestation.At.UTC(), Auth: r.Attestation.Auth, Rule: r.Attestation.Rule, Edited: edited}
 	if t.status == taskHeldAfter {
@@ -45,11 +42,28 @@ func (inst *instance) recordHold(t *task, r *activation.Record, edited bool) err
 	if record.At.IsZero() {
 		record.At = inst.exec.Time().UTC()
 	}
-	*records = append(slices.Clip(*records), record)
+	if err := inst.flow.writeRecord(next, record); err != nil {
+		return err
+	}
 	changed, err := inst.editedFields(inst.state, next)
 	if err != nil {
 		return err
 	}
 	clear(inst.mergedFields)
 	return inst.applyUpdate(&stateUpdate{by: r.RelPath, base: inst.state, baseClock: inst.clock, result: next, changed: changed, version: inst.nextVersion()})
+}
+
+func (f *compiled) writeRecord(state statePtr, record HoldRecord) (err error) {
+	defer recovery.Recover(&err)
+	if f.holdRecords != nil {
+		records := f.holdRecords(state)
+		if records == nil {
+			return fmt.Errorf("graph: %s: the function of RecordHolds returns nil", f.name)
+		}
+		*records = append(slices.Clip(*records), record)
+	}
+	if f.recordGrant != nil {
+		f.recordGrant(state, record)
+	}
+	return nil
 }

@@ -27,15 +27,15 @@ func refusalFor(r *activation.Record, refusal fermata.Refusal, by fermata.Attest
 	return json.Marshal(refusal.Decision)
 }
 
-// refuseTask ends a held task. If its hold was returned for redesign, the run continues at the node
-// that the graph declares; otherwise the run fails. The lock must be held.
+// refuseTask ends a held task whose hold was rejected or returned for redesign. The run continues
+// at the node that the graph declares for it; without one the run fails. The lock must be held.
 func (inst *instance) refuseTask(t *task, r *activation.Record) error {
 	var refusal fermata.Refusal
 	if err := json.Unmarshal(r.Answer, &refusal.Decision); err != nil {
 		return err
 	}
-	to := inst.flow.returnTo
-	if refusal.Verb != fermata.VerbReturn || to == nil {
+	to, declared := inst.flow.refusalTo[refusal.Verb]
+	if !declared {
 		return refusal.Err(inst.flow.nodes[t.node].name)
 	}
 	if to.note != nil {
@@ -54,7 +54,7 @@ func (inst *instance) refuseTask(t *task, r *activation.Record) error {
 }
 
 // noteRefusal returns a copy of the held state with the note of the program.
-func (inst *instance) noteRefusal(t *task, to *returnTarget, refusal fermata.Refusal) (state statePtr, err error) {
+func (inst *instance) noteRefusal(t *task, to refusalTarget, refusal fermata.Refusal) (state statePtr, err error) {
 	defer recovery.Recover(&err)
 	own, err := inst.flow.stateType.copyIfShared(t.base)
 	if err != nil {

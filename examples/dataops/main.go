@@ -1,18 +1,17 @@
-// Dataops plans an operation on a data warehouse and holds before irreversible work: deleting,
-// changing the schema, copying data elsewhere. It shows holds: the graph stops before a node, an
-// approver sees the whole state and returns it with the approval, perhaps with a narrower plan. The
-// runtime records in the state who released the hold; the answer cannot change that record. No
-// process runs while it waits: each of these commands is a separate process.
+// Dataops plans an operation on a data warehouse and holds before irreversible work: the graph
+// stops before a node, and a person grants, denies or returns the plan, perhaps with a narrower
+// one. The runtime writes into the state who granted it; the answer cannot change that. No process
+// runs while it waits: each of these commands is a separate process.
 //
 //	go run ./examples/dataops -request "forget customer 42"          # plans, and stops
 //	go run ./examples/dataops -answer grant -by ann                  # continues
 //	go run ./examples/dataops -answer grant -by ann -where customer=42,archived=yes
-//	go run ./examples/dataops -answer deny -by ann
+//	go run ./examples/dataops -answer deny -by ann -reason "they have an open order"
 //	go run ./examples/dataops -answer return -by ann -reason "keep what is not archived"
 //
 // The last one returns the plan for redesign, which is neither a grant nor a denial: the planner
-// gets the reason and makes a more careful plan. On a server, a rule with on_escalate: return gives
-// the command "fermata escalate" this meaning.
+// gets the reason and makes a more careful plan. On a server, people approve, reject and return the
+// hold in the inbox, in Slack or with the command "fermata": see "fermata demo --slack".
 //
 // Other requests are "drop column phone" and "export orders to us-east".
 //
@@ -35,6 +34,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/examples/dataops/ops"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/store/sqlite"
 )
@@ -52,7 +52,7 @@ func main() {
 	flag.StringVar(&c.request, "request", "forget customer 42", "request, if the run is new")
 	flag.StringVar(&c.answer, "answer", "", "grant, deny or return the waiting operation")
 	flag.StringVar(&c.by, "by", "", "who answers")
-	flag.StringVar(&c.reason, "reason", "", "why it is returned")
+	flag.StringVar(&c.reason, "reason", "", "why it is denied or returned")
 	flag.StringVar(&c.where, "where", "", "use this condition instead, for example customer=42,archived=yes")
 	flag.Parse()
 	if err := work(context.Background(), c, os.Stdout); err != nil {
@@ -71,8 +71,8 @@ func work(ctx context.Context, c config, out io.Writer) error {
 		return err
 	}
 	defer file.Close()
-	warehouse := NewWarehouse() // each process has its own; it simulates a remote one
-	flow, err := New(warehouse)
+	warehouse := ops.NewWarehouse() // each process has its own; it simulates a remote one
+	flow, err := ops.New(warehouse)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func work(ctx context.Context, c config, out io.Writer) error {
 
 var errNothingHeld = errors.New("there is nothing to answer: the run does not wait")
 
-func move(ctx context.Context, flow *graph.Flow[State], c config, kept graph.Option) error {
+func move(ctx context.Context, flow *graph.Flow[ops.State], c config, kept graph.Option) error {
 	saved, err := flow.Inspect(ctx, c.run, kept)
 	switch {
 	case err == nil && saved.Status == graph.StatusWaiting && c.answer != "":
@@ -100,7 +100,7 @@ func move(ctx context.Context, flow *graph.Flow[State], c config, kept graph.Opt
 	case c.answer != "" && (err == nil || errors.Is(err, graph.ErrUnknownRun)):
 		err = errNothingHeld
 	case errors.Is(err, graph.ErrUnknownRun):
-		_, err = flow.Run(ctx, State{Request: c.request}, kept, graph.WithRun(c.run))
+		_, err = flow.Run(ctx, ops.State{Request: c.request}, kept, graph.WithRun(c.run))
 	case err == nil && saved.Status != graph.StatusWaiting && saved.Status != graph.StatusFinished:
 		// The run was interrupted, perhaps because its process died. Only one process at a time
 		// works here, so taking over is safe.
@@ -112,43 +112,40 @@ func move(ctx context.Context, flow *graph.Flow[State], c config, kept graph.Opt
 	return err
 }
 
-// answer returns the state with the approver's decision.
-func answer(ctx context.Context, flow *graph.Flow[State], c config, held *fermata.InterruptCtx, kept graph.Option) error {
+// answer answers the hold: nil grants the plan as it is, a state the edited plan.
+func answer(ctx context.Context, flow *graph.Flow[ops.State], c config, held *fermata.InterruptCtx, kept graph.Option) error {
 	if c.by == "" {
 		return errors.New("set the approver with -by")
 	}
-	if c.answer == "return" {
-		if c.reason == "" {
-			return errors.New("say with -reason what to change")
-		}
-		returned := fermata.Refusal{Decision: fermata.Decision{Verb: fermata.VerbReturn, Reason: c.reason, By: c.by}}
-		_, err := flow.Resume(ctx, c.run, kept, graph.Answer(held.ID, returned))
-		return err
-	}
-	state, err := fermata.InfoAs[State](held)
-	if err != nil {
-		return err
-	}
+	var reply any
 	switch c.answer {
 	case "grant":
-		state.Approval = Granted
-	case "deny":
-		state.Approval = Denied
+		if c.where != "" {
+			state, err := fermata.InfoAs[ops.State](held)
+			if err != nil {
+				return err
+			}
+			if state.Where, err = parseWhere(c.where); err != nil {
+				return err
+			}
+			reply = state
+		}
+	case "deny", "return":
+		if c.reason == "" {
+			return errors.New("say why with -reason")
+		}
+		verb := map[string]fermata.Verb{"deny": fermata.VerbReject, "return": fermata.VerbReturn}[c.answer]
+		reply = fermata.Refusal{Decision: fermata.Decision{Verb: verb, Reason: c.reason}}
 	default:
 		return fmt.Errorf("invalid answer %q: use grant, deny or return", c.answer)
 	}
-	if c.where != "" {
-		if state.Where, err = parseWhere(c.where); err != nil {
-			return err
-		}
-	}
 	by := fermata.Attestation{By: c.by, At: time.Now()} // on a server, the server knows who answers
-	_, err = flow.Resume(ctx, c.run, kept, graph.Answer(held.ID, fermata.AttestedAnswer{Answer: state, Attestation: by}))
+	_, err := flow.Resume(ctx, c.run, kept, graph.Answer(held.ID, fermata.AttestedAnswer{Answer: reply, Attestation: by}))
 	return err
 }
 
-func parseWhere(text string) (Where, error) {
-	where := Where{}
+func parseWhere(text string) (ops.Where, error) {
+	where := ops.Where{}
 	for term := range strings.SplitSeq(text, ",") {
 		column, value, ok := strings.Cut(term, "=")
 		if !ok || column == "" || value == "" {
@@ -159,7 +156,7 @@ func parseWhere(text string) (Where, error) {
 	return where, nil
 }
 
-func show(out io.Writer, saved *graph.Snapshot[State]) {
+func show(out io.Writer, saved *graph.Snapshot[ops.State]) {
 	s := saved.State
 	if saved.Status == graph.StatusFinished {
 		fmt.Fprintf(out, "Run %s is finished (start another one with -run NAME):\n%s\n", saved.Run, s.Report)
@@ -175,5 +172,5 @@ func show(out io.Writer, saved *graph.Snapshot[State]) {
 	for _, line := range s.Log {
 		fmt.Fprintf(out, "  before   %s\n", line)
 	}
-	fmt.Fprintln(out, "Answer with: -answer grant|deny|return -by NAME [-where column=value,…]")
+	fmt.Fprintln(out, "Answer with: -answer grant|deny|return -by NAME [-reason TEXT] [-where column=value,…]")
 }

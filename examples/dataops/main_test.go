@@ -72,8 +72,8 @@ func TestProgram_DeniedRunsNothing(t *testing.T) {
 	if said, err := process(t, dir, "-request", "export orders to us-east"); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	said, err := process(t, dir, "-answer", "deny", "-by", "ann")
-	if err != nil || !strings.Contains(said, "denied by ann") || strings.Contains(said, "ran:") {
+	said, err := process(t, dir, "-answer", "deny", "-by", "ann", "-reason", "not to this region")
+	if err != nil || !strings.Contains(said, "denied by ann: not to this region") || strings.Contains(said, "ran:") {
 		t.Errorf("%v\n%s", err, said)
 	}
 }
@@ -87,7 +87,7 @@ func TestProgram_InvalidAnswerChangesNothing(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	for _, args := range [][]string{
-		{"-answer", "grant"}, {"-answer", "yes", "-by", "ann"}, {"-answer", "grant", "-by", "ann", "-where", "everything"},
+		{"-answer", "grant"}, {"-answer", "deny", "-by", "ann"}, {"-answer", "yes", "-by", "ann"}, {"-answer", "grant", "-by", "ann", "-where", "everything"},
 	} {
 		if said, err := process(t, dir, args...); err == nil || strings.Contains(said, "ran:") {
 			t.Errorf("%v: %v\n%s", args, err, said)

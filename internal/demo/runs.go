@@ -36,6 +36,7 @@ var demoStory = []demoRun{
 	{key: "restore-orders", graph: "inproc:restore-backup", input: `{"service":"orders"}`},
 	{key: "supplier-blum", graph: "inproc:register-supplier", input: `{"name":"Blum Logistics"}`},
 	{key: "deploy-checkout", graph: "inproc:deploy", input: `{"service":"checkout","version":"v2.31.0"}`},
+	{key: "forget-customer-42", graph: "inproc:dataops", input: `{"request":"forget customer 42"}`},
 	// The bank does not answer, so a person has to say whether the payment was made.
 	{key: "payout-blum", graph: "inproc:payout", input: `{"supplier":"Blum Logistics","amount":1840,"currency":"EUR"}`, answers: []string{`{"verb":"approve"}`}},
 	// Similar refunds, and one that is not.

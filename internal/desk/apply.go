@@ -135,26 +135,21 @@ func New(ask RequestSpec, env Env) (Change, error) {
 }
 
 func (a *RequestSpec) check() error {
-	defaults := requirement.QuestionVerbs
-	if a.Subject.Action != "" {
-		defaults = requirement.ActionVerbs
-	}
 	if a.ID == "" || a.Subject.Kind == "" || (a.Subject.Action == "") != (a.Subject.ActionDigest == "") {
 		return fmt.Errorf("%w: id and kind are required; an action needs a name and a digest", ErrInvalid)
 	}
 	if len(a.Requirement.Verbs) == 0 {
-		a.Requirement.Verbs = slices.Clone(defaults)
+		a.Requirement.Verbs = a.Subject.defaultVerbs()
 	}
-	// Only an action can be approved, edited or rejected. Only a request without an action can be
-	// answered.
 	a.Requirement.Verbs = slices.DeleteFunc(slices.Clone(a.Requirement.Verbs), func(v requirement.Verb) bool {
 		switch v {
-		case requirement.VerbApprove, requirement.VerbReject:
-			return a.Subject.Action == ""
 		case requirement.VerbEdit:
 			return a.Subject.Action == "" || len(a.Requirement.Editable) == 0
 		case requirement.VerbRespond:
-			return a.Subject.Action != ""
+			fixed := a.Subject.Kind == holdKind && a.Subject.Policy != "" && len(a.Requirement.Editable) == 0
+			return fixed || !slices.Contains(a.Subject.defaultVerbs(), v)
+		case requirement.VerbApprove, requirement.VerbReject:
+			return !slices.Contains(a.Subject.defaultVerbs(), v)
 		}
 		return false
 	})
@@ -171,6 +166,20 @@ func (a *RequestSpec) check() error {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return nil
+}
+
+// defaultVerbs returns all verbs that people may use if no rule says otherwise. An action, a gate
+// and a hold are approved or rejected; other requests are answered.
+func (s Subject) defaultVerbs() []requirement.Verb {
+	switch {
+	case s.Action != "":
+		return requirement.ActionVerbs
+	case s.Kind == gateKind:
+		return requirement.GateVerbs
+	case s.Kind == holdKind:
+		return requirement.HoldVerbs
+	}
+	return requirement.QuestionVerbs
 }
 
 // mayDefault reports whether a default answer is possible: never where it would permit something.

@@ -75,7 +75,7 @@ func TestAnalytics_RejectionAtAGateIsCountedAsRejection(t *testing.T) {
 		mustRun(t, e, word("ann", key, key, id, fmt.Sprintf(`{"approved":%v,"approvedAt":"2026-01-01T00:00:00Z"}`, approved)))
 	}
 	report, err := e.Analytics(t.Context(), "acme", analytics.Query{})
-	if err != nil || report.All.Answered != 4 || len(report.People) != 1 || report.People[0].Votes != 4 || report.People[0].Approvals != 25 {
+	if err != nil || report.All.Approved != 1 || report.All.Rejected != 3 || len(report.People) != 1 || report.People[0].Votes != 4 || report.People[0].Approvals != 25 {
 		t.Errorf("all %+v, people %+v, %v", report.All, report.People, err)
 	}
 }

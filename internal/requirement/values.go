@@ -103,9 +103,12 @@ const (
 	VerbAbandon          Verb = "abandon"
 )
 
-// The default verbs of a request about an action, and of a question.
+// The default verbs of a request about an action, of a gate or a hold, and of a question. To answer
+// a hold is to continue with an edited state.
 var (
 	ActionVerbs   = []Verb{VerbApprove, VerbEdit, VerbReject, VerbAskClarification, VerbClaim, VerbDelegate, VerbSnooze, VerbExtend, VerbEscalate, VerbAbandon}
+	GateVerbs     = []Verb{VerbApprove, VerbReject, VerbAskClarification, VerbClaim, VerbDelegate, VerbSnooze, VerbExtend, VerbEscalate, VerbAbandon}
+	HoldVerbs     = []Verb{VerbApprove, VerbRespond, VerbReject, VerbAskClarification, VerbClaim, VerbDelegate, VerbSnooze, VerbExtend, VerbEscalate, VerbAbandon}
 	QuestionVerbs = []Verb{VerbRespond, VerbAskClarification, VerbClaim, VerbDelegate, VerbSnooze, VerbExtend, VerbEscalate, VerbAbandon}
 )
 

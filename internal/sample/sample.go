@@ -5,6 +5,7 @@ package sample
 import (
 	"fmt"
 
+	"github.com/fermata-go/fermata/examples/dataops/ops"
 	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/provider/inproc"
 )
@@ -34,6 +35,9 @@ func Graphs() ([]inproc.Graph, error) {
 	add(&set, deployRelease, inproc.FlowConfig[release]{
 		Description: "Checks a release and holds before it deploys it (nowhere).",
 		Content:     func(r release) string { return fmt.Sprintf("%s %s is deployed", r.Service, r.Version) },
+	})
+	add(&set, func() (*graph.Flow[ops.State], error) { return ops.New(ops.NewWarehouse()) }, inproc.FlowConfig[ops.State]{
+		Description: "Plans an operation on a data warehouse (not a real one) and holds before it.", Content: func(s ops.State) string { return s.Report },
 	})
 	return set.graphs, set.err
 }

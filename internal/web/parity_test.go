@@ -106,7 +106,7 @@ var calls = []call{
 	},
 	{act: "reject", fields: []string{"text", "too much", "code", "too_risky"}, path: "decision", body: decideBody(`{"verb":"reject","reason":"too much","codes":["too_risky"]}`)},
 	{act: "respond", fields: []string{"s/action", "0"}, path: "decision", body: decideBody(`{"action":"approve"}`), graph: "inproc:content-review", input: `{"topic":"tea"}`},
-	{act: "continue", path: "decision", body: decideBody(`null`), graph: "inproc:deploy", input: `{"service":"shop","version":"2"}`},
+	{act: "approve", path: "decision", body: decideBody(`{"verb":"approve"}`), graph: "inproc:deploy", input: `{"service":"shop","version":"2"}`},
 	{
 		act: "respond", fields: []string{"s/happened", "0"}, path: "decision", body: decideBody(`{"happened":true}`),
 		graph: "inproc:payout", input: `{"supplier":"Blum","amount":1840,"currency":"EUR"}`,
@@ -200,7 +200,7 @@ func TestRequest_EditedStateByFormAndAPIIsTheSame(t *testing.T) {
 	var effects, records [2]string
 	for i, way := range []string{"form", "json"} {
 		r := c.start(t, s, ann, way)
-		want(t, ann.Get("/requests/"+r.ID), http.StatusOK, "Edit the state…")
+		want(t, ann.Get("/requests/"+r.ID), http.StatusOK, "Edit…")
 		state := strings.Replace(string(r.Data), `"version":"2"`, `"version":"3"`, 1)
 		if way == "form" {
 			form := ann.Post("/requests/"+r.ID+"/edit", hidden(ann.Get("/requests/"+r.ID+"/edit"), "op", "json")...)
@@ -217,7 +217,7 @@ func TestRequest_EditedStateByFormAndAPIIsTheSame(t *testing.T) {
 	}
 	other := openDesk(t)
 	bob := other.SignIn("bob")
-	if page := bob.Get("/requests/" + c.start(t, other, bob, "form").ID); !strings.Contains(page.Body, "Continue…") || strings.Contains(page.Body, "Edit the state…") {
+	if page := bob.Get("/requests/" + c.start(t, other, bob, "form").ID); !strings.Contains(page.Body, "Approve…") || strings.Contains(page.Body, "/edit") {
 		t.Error("the page offers what the rules do not allow")
 	}
 }

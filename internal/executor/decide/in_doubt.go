@@ -3,10 +3,8 @@ package decide
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/executor/docs"
 	"github.com/fermata-go/fermata/internal/executor/ids"
 	"github.com/fermata-go/fermata/internal/executor/requests"
 	"github.com/fermata-go/fermata/internal/strictjson"
@@ -14,19 +12,9 @@ import (
 
 // voteKey returns the key of a vote: answers with the same key count as the same vote. It is "" if
 // only equal answers do. For an effect in doubt, answers agree if they agree on whether the effect
-// happened and with which receipt; at a gate, if they agree on whether it is approved.
+// happened and with which receipt.
 func (w submission) voteKey() string {
-	switch w.interrupt.Kind {
-	case docs.GateKind:
-		var signal struct {
-			Approved *bool `json:"approved"`
-		}
-		if json.Unmarshal(w.value, &signal) != nil || signal.Approved == nil {
-			return ""
-		}
-		return fmt.Sprintf("approved: %t", *signal.Approved)
-	case fermata.EffectInDoubt.Name():
-	default:
+	if w.interrupt.Kind != fermata.EffectInDoubt.Name() {
 		return ""
 	}
 	var resolution fermata.EffectResolution

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/retry"
 	"github.com/fermata-go/fermata/internal/executor/txn"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -109,6 +110,9 @@ func (dc *Decider) pendingSubmission(ctx context.Context, i store.Interrupt, r d
 		return vote, w, dc.checkAgainstLedger(ctx, &w)
 	}
 	if i.Kind != fermata.Approval.Name() {
+		if w.value = vote.Value; vote.Verb == requirement.VerbApprove || vote.Verb == requirement.VerbReject {
+			w.decision = &fermata.Decision{Verb: fermata.Verb(vote.Verb), Reason: r.Pending.Reason}
+		}
 		return vote, w, nil
 	}
 	question, err := dc.store.Data(i)

@@ -79,8 +79,10 @@ type submission struct {
 	shownDigest  string          // the digest of what the person saw
 	rendering    string          // the hash of the rendering that the person saw
 	confirm      string          // the text that the person typed
+	codes        []string        // of an answer to a gate
 	value        json.RawMessage // as the provider has checked it
-	// approval and decision are set if it is about an action.
+	// decision is set if the submission approves or rejects an action, a gate or a hold. approval
+	// is set if it is an action.
 	approval *fermata.ApprovalRequest
 	decision *fermata.Decision
 	// returned is set if the request is returned for redesign.
@@ -111,9 +113,12 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Requ
 			if err := dc.checkNotMasked(l, w.interrupt, submitted.Value); err != nil {
 				return nil, err
 			}
+			if err := dc.readVerb(&submitted, &w); err != nil {
+				return nil, err
+			}
 			if isReturn, err := dc.checkReturn(l, submitted, &w); err != nil {
 				return nil, err
-			} else if !isReturn {
+			} else if !isReturn && submitted.Value != nil {
 				if err := dc.checkAnswer(ctx, check, request, l.ReadAt, submitted, &w); err != nil {
 					return nil, err
 				}
@@ -215,8 +220,14 @@ func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.Answ
 	if err == nil && i.Kind == fermata.Approval.Name() {
 		err = dc.resolveApproval(w)
 	}
-	if err == nil && i.Kind == fermata.EffectInDoubt.Name() {
+	switch {
+	case err != nil:
+	case i.Kind == fermata.EffectInDoubt.Name():
 		err = dc.checkAgainstLedger(ctx, w)
+	case i.Kind == docs.GateKind:
+		err = w.readSignal()
+	case i.Kind == docs.HoldKind:
+		err = dc.readState(w)
 	}
 	return err
 }
@@ -251,8 +262,6 @@ func withoutConditions(i store.Interrupt, answer json.RawMessage) (rest json.Raw
 	return rest, detail
 }
 
-var errClockOnly = errors.New("only the clock can expire a request")
-
 // resolveApproval sets what a decision on an action approves: the digest of the action, perhaps
 // with edited arguments.
 func (dc *Decider) resolveApproval(w *submission) error {
@@ -267,7 +276,7 @@ func (dc *Decider) resolveApproval(w *submission) error {
 		return err
 	}
 	if decision.Verb == fermata.VerbExpire { //mutate:expire-verb-reserved
-		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: errClockOnly}
+		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: errExpireVerb}
 	}
 	if decision.Verb == fermata.VerbReturn {
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: errNoReturn}

@@ -338,6 +338,10 @@ func (dc *Decider) toStoreAnswer(w submission, decided desk.Request) (store.Answ
 	switch final.Outcome {
 	case desk.OutcomeApproved:
 		answer.Verdict, answer.ApprovedDigest = store.VerdictApprove, final.Digest
+		if w.approval == nil {
+			value, err = w.approvedValue(by)
+			break
+		}
 		decision.Verb, decision.Args, decision.Codes, decision.Reason = fermata.VerbApprove, final.Args, final.Codes, w.decision.Reason
 		decision.Conditions = final.Conditions
 		value, err = json.Marshal(decision)

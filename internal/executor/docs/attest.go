@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -50,6 +51,30 @@ func Attest(i store.Interrupt, request *desk.Request, answer json.RawMessage) (j
 		maps.DeleteFunc(fields, func(_, role string) bool { return role != "at" })
 	}
 	return Attestation(i, request).Write(fields, answer)
+}
+
+// ReadAnswer returns what the run gets of a decided interrupt: the answer with its attested fields,
+// or the refusal if the interrupt was rejected or returned. The kinds of approvals and gates have an
+// answer for a rejection.
+func ReadAnswer(i store.Interrupt, request *desk.Request, answer json.RawMessage) (json.RawMessage, *fermata.Refusal, error) {
+	if i.Verdict != store.VerdictReject || i.Kind == fermata.Approval.Name() {
+		answer, err := Attest(i, request, answer)
+		return answer, nil, err
+	}
+	refusal := new(fermata.Refusal)
+	if err := json.Unmarshal(answer, &refusal.Decision); err != nil {
+		return nil, nil, err
+	}
+	by := Attestation(i, request)
+	refusal.By, refusal.At, refusal.Auth, refusal.Rule = by.By, by.At, by.Auth, by.Rule
+	if i.Kind != GateKind || refusal.Verb != fermata.VerbReject {
+		return nil, refusal, nil
+	}
+	signal, err := json.Marshal(map[string]any{"approved": false, "feedback": cmp.Or(refusal.Reason, strings.Join(refusal.Codes, ", "))})
+	if err == nil {
+		signal, err = Attest(i, request, signal)
+	}
+	return signal, nil, err
 }
 
 // WeakestAuth returns the weakest authentication of the people who decided a request.

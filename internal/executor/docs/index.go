@@ -1,12 +1,10 @@
 package docs
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/fermata-go/fermata/internal/analytics"
 	"github.com/fermata-go/fermata/internal/desk"
-	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 )
 
@@ -53,7 +51,7 @@ func RequestIndex(run store.Run, doc desk.Request) analytics.RequestIndex {
 func VoteIndex(run store.Run, doc desk.Request, vote desk.Vote) analytics.VoteIndex {
 	r := RequestIndex(run, doc)
 	f := analytics.VoteIndex{
-		Request: doc.ID, Actor: vote.By, WordCount: r.WordCount, Verb: string(voteVerb(doc, vote)), Kind: r.Kind, Action: r.Action, Via: vote.Via, Auth: string(vote.Auth), At: unixMillis(vote.At), Created: r.Created, ForEndUser: r.ForEndUser,
+		Request: doc.ID, Actor: vote.By, WordCount: r.WordCount, Verb: string(vote.Verb), Kind: r.Kind, Action: r.Action, Via: vote.Via, Auth: string(vote.Auth), At: unixMillis(vote.At), Created: r.Created, ForEndUser: r.ForEndUser,
 	}
 	for _, view := range doc.Views {
 		if view.By == vote.By {
@@ -67,19 +65,4 @@ func VoteIndex(run store.Run, doc desk.Request, vote desk.Vote) analytics.VoteIn
 		f.Edits = 1
 	}
 	return f
-}
-
-// voteVerb returns the verb of a vote. At a gate people approve or reject, although the run gets an
-// answer.
-func voteVerb(doc desk.Request, vote desk.Vote) requirement.Verb {
-	var signal struct {
-		Approved *bool `json:"approved"`
-	}
-	switch {
-	case doc.Subject.Kind != GateKind || json.Unmarshal(vote.Value, &signal) != nil || signal.Approved == nil:
-		return vote.Verb
-	case *signal.Approved:
-		return requirement.VerbApprove
-	}
-	return requirement.VerbReject
 }

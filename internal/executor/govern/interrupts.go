@@ -189,7 +189,8 @@ func (s *Session) InterruptRequirement(ctx context.Context, ask *desk.RequestSpe
 		return nil, nil
 	}
 	need := *j.Requirement.Clone()
-	if len(need.Verbs) > 0 { // such a request is answered, not approved or rejected
+	// a question is answered, not approved or rejected; a hold is answered with an edited state
+	if len(need.Verbs) > 0 && (q.Kind != docs.HoldKind || slices.Contains(need.Verbs, requirement.VerbEdit)) {
 		need.Verbs = append(need.Verbs, requirement.VerbRespond)
 	}
 	if inherited {

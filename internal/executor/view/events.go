@@ -214,17 +214,7 @@ func (r *Reader) readAnswer(settled *SettledRequest, i store.Interrupt, request 
 	if err != nil {
 		return err
 	}
-	if i.Verdict == store.VerdictReject && i.Kind != fermata.Approval.Name() {
-		refusal := new(fermata.Refusal)
-		if err := json.Unmarshal(answer, &refusal.Decision); err != nil {
-			return err
-		}
-		by := docs.Attestation(i, request)
-		refusal.By, refusal.At, refusal.Auth, refusal.Rule = by.By, by.At, by.Auth, by.Rule
-		settled.Refusal = refusal
-		return nil
-	}
-	settled.Answer, err = docs.Attest(i, request, answer)
+	settled.Answer, settled.Refusal, err = docs.ReadAnswer(i, request, answer)
 	return err
 }
 

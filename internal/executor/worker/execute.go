@@ -252,14 +252,8 @@ func (w *Worker) providerAnswer(ctx context.Context, i store.Interrupt) (answer 
 			return answerByClock(answer, i.Kind, decided), err
 		}
 	}
-	answer.Data, err = w.store.Answer(i)
-	switch {
-	case err != nil:
-	case i.Verdict == store.VerdictReject && i.Kind != fermata.Approval.Name():
-		answer.Refusal, err = refusalOf(answer)
-		answer.Data = nil
-	default:
-		answer.Data, err = docs.Attest(i, request, answer.Data)
+	if answer.Data, err = w.store.Answer(i); err == nil {
+		answer.Data, answer.Refusal, err = docs.ReadAnswer(i, request, answer.Data)
 	}
 	return answer, err
 }
@@ -292,14 +286,6 @@ func answerByClock(answer provider.Answer, kind string, decided *docs.ClockDecis
 	}
 	answer.Expired, answer.By = false, desk.ClockName
 	return answer
-}
-
-// refusalOf returns the decision that ended an interrupt without an answer of its kind.
-func refusalOf(answer provider.Answer) (*fermata.Refusal, error) {
-	refusal := new(fermata.Refusal)
-	err := json.Unmarshal(answer.Data, &refusal.Decision)
-	refusal.By, refusal.At, refusal.Auth, refusal.Rule = answer.By, answer.At, answer.Auth, answer.Rule
-	return refusal, err
 }
 
 // commitExecution ends the execution in the store: the outcome, the last changes of the state, and

@@ -83,7 +83,6 @@ func verb(name string) func(*Model, *page.Visit) bool {
 var decisions = []action{
 	{name: "approve", do: decideWith(approveAnswer)},
 	{name: "reject", do: decideWith(rejectAnswer)},
-	{name: "continue", do: decideWith(func(*actionForm) (json.RawMessage, error) { return json.RawMessage("null"), nil })},
 	{name: "edit", do: decideWith(editAnswer)},
 	{name: "respond", do: decideWith(respondAnswer)},
 	{name: "ask", do: act(client.ActionClarify)},
@@ -208,7 +207,7 @@ func (f *actionForm) setForm(errs schemaform.Errors) {
 
 // ShowsBody reports whether the form itself shows the question.
 func (f *actionForm) ShowsBody() bool {
-	return slices.Contains([]string{"approve", "remember", "continue"}, f.Act)
+	return slices.Contains([]string{"approve", "remember"}, f.Act)
 }
 
 // build makes the generated form, and lists what must be confirmed.
@@ -335,7 +334,7 @@ func (f *actionForm) back() string {
 
 // decides reports whether the action is a decision.
 func (f *actionForm) decides() bool {
-	return slices.Contains([]string{"approve", "reject", "continue", "edit", "respond", "return", "remember"}, f.Act)
+	return slices.Contains([]string{"approve", "reject", "edit", "respond", "return", "remember"}, f.Act)
 }
 
 // change applies a button that changes the form and sends nothing.

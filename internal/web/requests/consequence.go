@@ -26,7 +26,7 @@ func (m *Model) verbOf(act string) string {
 	switch act {
 	case "approve", "remember":
 		return string(requirement.VerbApprove)
-	case "continue", "respond":
+	case "respond":
 		return string(requirement.VerbRespond)
 	case "reject":
 		return string(requirement.VerbReject)
@@ -59,7 +59,10 @@ func (m *Model) thenText(v *page.Visit, act string) string {
 	if m.Doubt != nil && act == "respond" && (!known || c.Result == resultDecides) {
 		return v.T("then.doubt")
 	}
-	if !known || c.Result == resultDecides && act != "approve" {
+	if !known || c.Result == resultDecides && (act != "approve" || m.Approval == nil) {
+		if m.Approval == nil && (act == "approve" || act == "reject") {
+			return v.T("then.run." + act)
+		}
 		return v.T("action.then." + act)
 	}
 	switch c.Result {
@@ -138,11 +141,8 @@ func consequences(v *page.Visit, m *Model) (texts []string) {
 		return nil
 	}
 	act := "respond"
-	switch {
-	case m.Approval != nil:
+	if m.Verdicts() {
 		act = "approve"
-	case m.HeldAt != "":
-		act = "continue"
 	}
 	c, known := m.consequence(m.verbOf(act))
 	if m.Doubt != nil && (!known || c.Result == resultDecides) {

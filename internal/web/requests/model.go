@@ -14,6 +14,9 @@ import (
 	"github.com/fermata-go/fermata/internal/web/page"
 )
 
+// kindGate is the kind of the approval nodes of a graph.
+const kindGate = "approval-gate"
+
 // StatePending is the state of an open request.
 const StatePending = "pending"
 
@@ -68,10 +71,9 @@ func (m *Model) Allows(verb string) bool {
 	return m.Activity == nil || len(m.Activity.Verbs) == 0 || slices.Contains(m.Activity.Verbs, verb)
 }
 
-// stateIsEditable reports whether the rules let people change the state of a held run. Without
-// rules they may.
-func (m *Model) stateIsEditable() bool {
-	return m.Activity == nil || m.Activity.Policy == "" || len(m.Activity.Editable) > 0
+// Verdicts reports whether people approve or reject the request: an action, a gate or a hold.
+func (m *Model) Verdicts() bool {
+	return m.Approval != nil || m.HeldAt != "" || m.Kind == kindGate
 }
 
 // EditReasons lists the reason codes of which an edit must name one.
@@ -155,6 +157,7 @@ func (m *Model) readQuestion() {
 	if at, err := fermata.ParseAddress(m.Address); err == nil && len(at) > 0 && m.AnswerSchema == nil {
 		if last := at[len(at)-1]; last.Type == fermata.SegmentHold {
 			m.HeldAt, m.HeldWhen = last.SubID, last.ID
+			m.Args = argsOf(m.Data, nil, m.Masked)
 		}
 	}
 	switch m.Kind {
@@ -247,7 +250,7 @@ func (m *Model) Rendering() api.Rendering {
 	for _, e := range m.Evidence {
 		text += "\n" + safehtml.Plain(e.Title) + "\n" + string(e.Value) + e.Text
 	}
-	return api.NewRendering(text, "web", m.template(m.view.Kind+"@3"))
+	return api.NewRendering(text, "web", m.template(m.view.Kind+"@2"))
 }
 
 // template names a template and its version, and the language if it is not English.

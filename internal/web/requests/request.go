@@ -5,7 +5,6 @@
 package requests
 
 import (
-	"encoding/json"
 	"html/template"
 	"io/fs"
 	"net/url"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
-	"github.com/fermata-go/fermata/internal/schemaform"
 	"github.com/fermata-go/fermata/internal/web/fields"
 	"github.com/fermata-go/fermata/internal/web/page"
 	"github.com/fermata-go/fermata/internal/web/texts"
@@ -49,25 +47,13 @@ func Routes(s *Pages) page.Routes {
 // Funcs returns the template functions about requests.
 func Funcs(texts texts.Translation) template.FuncMap {
 	return template.FuncMap{
-		"text":         textAt,
-		"list":         listAt,
-		"first":        firstText,
-		"choices":      choicesOf,
-		"phrase":       func(d ViewData) template.HTML { return phraseHTML(phraseOf(texts, d)) },
-		"answerfields": answerFields,
-		"headline":     func(d ViewData) template.HTML { return headline(texts, d) },
+		"text":     textAt,
+		"list":     listAt,
+		"first":    firstText,
+		"choices":  choicesOf,
+		"phrase":   func(d ViewData) template.HTML { return phraseHTML(phraseOf(texts, d)) },
+		"headline": func(d ViewData) template.HTML { return headline(texts, d) },
 	}
-}
-
-// answerFields returns the labels of the fields that an answer has.
-func answerFields(schema json.RawMessage) (labels []string) {
-	if len(schema) == 0 {
-		return nil
-	}
-	for _, f := range schemaform.New(schema, nil).Fields {
-		labels = append(labels, fields.Of(f, nil).Label())
-	}
-	return labels
 }
 
 // PageData is the data of the request page, and of the right side of the inbox.
@@ -83,8 +69,6 @@ type PageData struct {
 	// Abilities are the capabilities of the provider of the run.
 	Abilities []Ability
 	Similar   []similarDecision
-	// Run is the run of a closed request, as it is now; nil if it is not known.
-	Run *client.RunView
 	// Viewing names the other people who look at the request.
 	Viewing string
 	// Back leads to the list that the request was opened from; List is nil without one.
@@ -157,16 +141,10 @@ func (s *Pages) PageData(v *page.Visit, r api.Request) (*PageData, error) {
 }
 
 // SetGraph sets the drawing of the graph with the waiting node marked, if it has one, and the
-// capabilities of the provider. A program that is no longer deployed has neither. It sets the run
-// of a closed request, unless its state key has another run by now.
+// capabilities of the provider. A program that is no longer deployed has neither.
 func (d *PageData) SetGraph(v *page.Visit, r api.Request) {
 	if r.StateKey == "" {
 		return
-	}
-	if !d.Open() {
-		if run, err := v.API.Run(v.Context(), r.StateKey); err == nil && !run.CreatedAt.After(r.CreatedAt) {
-			d.Run = &run
-		}
 	}
 	g, err := v.API.RunGraph(v.Context(), r.StateKey)
 	if err != nil {
@@ -238,16 +216,16 @@ const actStepUp = "stepup"
 
 // otherVotes returns the buttons of the decisions other than the person's approval.
 func otherVotes(m *Model, bar []button) []button {
-	return slices.DeleteFunc(bar, func(b button) bool { return b.Act == "approve" || b.Set != "" || b.Act == "continue" })
+	return slices.DeleteFunc(bar, func(b button) bool { return b.Act == "approve" || b.Set != "" })
 }
 
 func (s *Pages) decisionButtons(v *page.Visit, m *Model, link func(act, label, key string) button) (bar []button) {
 	switch {
-	case m.Approval != nil:
+	case m.Verdicts():
 		if m.Allows("approve") {
 			bar = append(bar, link("approve", v.T("act.approve"), "a"))
 		}
-		if m.Editable && m.Allows("edit") {
+		if m.Editable && m.Allows("edit") || m.HeldAt != "" && m.Allows("respond") && len(m.Masked) == 0 {
 			bar = append(bar, link("edit", v.T("act.edit"), "e"))
 		}
 		if m.Allows("reject") {
@@ -256,11 +234,6 @@ func (s *Pages) decisionButtons(v *page.Visit, m *Model, link func(act, label, k
 			bar = append(bar, b)
 		}
 	case !m.Allows("respond"):
-	case m.HeldAt != "":
-		bar = append(bar, link("continue", v.T("act.continue"), "a"))
-		if m.stateIsEditable() {
-			bar = append(bar, link("edit", v.T("act.editstate"), "e"))
-		}
 	case m.Doubt != nil:
 		yes, no := link("respond", v.T("act.happened"), "a"), link("respond", v.T("act.nothappened"), "r")
 		yes.Set, no.Set = setOp+"/happened=true", setOp+"/happened=false"

@@ -1,4 +1,4 @@
-package main
+package ops
 
 import (
 	"encoding/json"
@@ -27,9 +27,7 @@ func begin(t *testing.T, request string) *operation {
 	if o.flow, err = New(o.warehouse); err != nil {
 		t.Fatal(err)
 	}
-	// A grant in the input must not count.
-	input := State{Request: request, Approval: Granted}
-	_, err = o.flow.Run(t.Context(), input, o.kept, graph.WithRun("r"))
+	_, err = o.flow.Run(t.Context(), State{Request: request}, o.kept, graph.WithRun("r"))
 	if _, waits := fermata.ExtractInterruptInfo(err); !waits {
 		t.Fatalf("the run does not hold: %v", err)
 	}
@@ -77,13 +75,12 @@ func TestHold_EachDangerousOperationIsHeldAndRunsOnceWhenGranted(t *testing.T) {
 				t.Errorf("holds at %s with %+v, want %s", hold.Address, state, want)
 			}
 			o.ran()
-			state.Approval = Granted
-			out, err := o.answer("ann", state)
-			if err != nil || !strings.Contains(out.Report, "granted by ann") {
+			out, err := o.answer("ann", nil)
+			if err != nil || !strings.Contains(out.Report, "granted by ann") || out.Approval != "granted" || out.Approver != "ann" {
 				t.Errorf("got %+v, %v", out, err)
 			}
 			o.ran(test.statement)
-			if _, err := o.flow.Resume(t.Context(), "r", o.kept, graph.Answer(hold.ID, state)); !errors.Is(err, graph.ErrFinished) {
+			if _, err := o.flow.Resume(t.Context(), "r", o.kept, graph.Answer(hold.ID, nil)); !errors.Is(err, graph.ErrFinished) {
 				t.Errorf("the second grant: %v", err)
 			}
 			o.ran(test.statement)
@@ -91,46 +88,53 @@ func TestHold_EachDangerousOperationIsHeldAndRunsOnceWhenGranted(t *testing.T) {
 	}
 }
 
+func refusal(verb fermata.Verb, reason string) fermata.Refusal {
+	return fermata.Refusal{Decision: fermata.Decision{Verb: verb, Reason: reason}}
+}
+
 func TestHold_DeniedOperationIsNotDone(t *testing.T) {
-	for name, test := range map[string]struct {
-		edit       func(*State)
-		by, report string
-	}{
-		"denied":                         {func(s *State) { s.Approval = Denied }, "ann", "denied by ann"},
-		"returned unchanged":             {func(*State) {}, "", "not granted"},
-		"an approver without a decision": {func(*State) {}, "ann", "not granted"},
-		"an unknown decision":            {func(s *State) { s.Approval = "Granted" }, "ann", "not granted"},
-		"granted without a name":         {func(s *State) { s.Approval = Granted }, "", "names no person"},
-		"denied with another where":      {func(s *State) { s.Approval, s.Where = Denied, Where{"customer": "7"} }, "ann", "denied by ann"},
+	o := begin(t, "forget customer 42")
+	out, err := o.answer("ann", refusal(fermata.VerbReject, "they have an open order"))
+	if err != nil || out.Report != "transform_destructive: denied by ann: they have an open order" || out.Approval != "" {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	o.ran()
+}
+
+func TestHold_TheApproverCannotNameSomebodyElse(t *testing.T) {
+	for name, edit := range map[string]func(*State){
+		"another person": func(s *State) { s.Approver = "eve" },
+		"a grant":        func(s *State) { s.Approval = granted },
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := begin(t, "forget customer 42")
 			_, state := o.held()
-			test.edit(&state)
-			out, err := o.answer(test.by, state)
-			if err != nil || !strings.Contains(out.Report, test.report) {
-				t.Errorf("got %+v, %v; want a report with %q", out, err, test.report)
+			edit(&state)
+			if _, err := o.answer("bob", state); !errors.Is(err, fermata.ErrForgedIdentity) {
+				t.Errorf("got %v", err)
 			}
 			o.ran()
 		})
 	}
 }
 
-func TestHold_TheApproverCannotNameSomebodyElse(t *testing.T) {
-	o := begin(t, "forget customer 42")
-	_, state := o.held()
-	state.Approval, state.Releases = Granted, []graph.HoldRecord{{Node: destructive, When: "before", By: "eve"}}
-	if _, err := o.answer("bob", state); !errors.Is(err, fermata.ErrForgedIdentity) {
-		t.Errorf("got %v", err)
+func TestHold_AGrantInTheInputIsRejected(t *testing.T) {
+	w := NewWarehouse()
+	flow, err := New(w)
+	if err != nil {
+		t.Fatal(err)
 	}
-	o.ran()
+	_, err = flow.Run(t.Context(), State{Request: "forget customer 42", Approval: granted, Approver: "ann"}, graph.WithStore(memory.New()), graph.WithRun("r"))
+	if !errors.Is(err, fermata.ErrForgedIdentity) || len(w.Statements()) > 0 {
+		t.Errorf("got %v, %q", err, w.Statements())
+	}
 }
 
 func TestHold_ReleasedWithoutApprovalIsNotDone(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	hold, _ := o.held()
 	out, err := o.flow.Resume(fermata.Resume(t.Context(), hold.ID), "r", o.kept)
-	if err != nil || !strings.Contains(out.Report, "not granted") {
+	if err != nil || !strings.Contains(out.Report, "nobody granted it") {
 		t.Errorf("got %+v, %v", out, err)
 	}
 	o.ran()
@@ -140,7 +144,7 @@ func TestHold_ResumedWithoutAnAnswerHolds(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	grant := graph.WithStateModifier(func(_ fermata.Address, state any) error {
 		s := state.(*State)
-		s.Approval, s.Releases = Granted, []graph.HoldRecord{{By: "nobody"}}
+		s.Approval, s.Approver = granted, "nobody"
 		return nil
 	})
 	_, err := o.flow.Resume(t.Context(), "r", o.kept, grant)
@@ -154,7 +158,6 @@ func TestHold_EditedPlanIsWhatRuns(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	_, state := o.held()
 	state.Where["archived"] = "yes"
-	state.Approval = Granted
 	out, err := o.answer("ann", state)
 	if err != nil || !strings.Contains(out.Report, "deleted 2 orders") {
 		t.Errorf("got %+v, %v", out, err)
@@ -164,13 +167,12 @@ func TestHold_EditedPlanIsWhatRuns(t *testing.T) {
 
 func TestHold_TheEditedStateMayComeAsJSONButNotInPart(t *testing.T) {
 	o := begin(t, "forget customer 42")
-	_, err := o.answer("ann", json.RawMessage(`{"approval":"granted"}`))
+	_, err := o.answer("ann", json.RawMessage(`{"where":{"customer":"42"}}`))
 	if _, refused := errors.AsType[*fermata.AnswerError](err); !refused {
 		t.Errorf("a part of the state: %v, want an AnswerError", err)
 	}
 	o.ran()
 	_, state := o.held()
-	state.Approval = Granted
 	whole, err := json.Marshal(state)
 	if err != nil {
 		t.Fatal(err)
@@ -183,19 +185,16 @@ func TestHold_TheEditedStateMayComeAsJSONButNotInPart(t *testing.T) {
 
 func TestEscalate_NewPlanIsHeldAgain(t *testing.T) {
 	o := begin(t, "forget customer 42")
-	first, state := o.held()
-	// the grant with it must not count
-	state.Escalated, state.Approval = true, Granted
-	if _, err := o.answer("ann", state); err == nil {
+	first, _ := o.held()
+	if _, err := o.answer("ann", refusal(fermata.VerbReturn, "keep what is not archived")); err == nil {
 		t.Fatal("the run continued to its end")
 	}
 	second, state := o.held()
-	if first.ID == second.ID || state.Where.String() != "archived = yes AND customer = 42" || state.Approval != "" || state.Escalated {
+	if first.ID == second.ID || state.Where.String() != "archived = yes AND customer = 42" || state.Approval != "" {
 		t.Errorf("holds at %s with %+v, want a narrower plan without a grant", second.ID, state)
 	}
 	o.ran()
-	state.Approval = Granted
-	if _, err := o.answer("bob", state); err != nil {
+	if _, err := o.answer("bob", nil); err != nil {
 		t.Error(err)
 	}
 	o.ran("DELETE FROM orders WHERE archived = yes AND customer = 42")
@@ -203,9 +202,7 @@ func TestEscalate_NewPlanIsHeldAgain(t *testing.T) {
 
 func TestEscalate_WithoutAMoreCarefulWayEnds(t *testing.T) {
 	o := begin(t, "drop column phone")
-	_, state := o.held()
-	state.Escalated = true
-	out, err := o.answer("ann", state)
+	out, err := o.answer("ann", refusal(fermata.VerbReturn, "the app reads it"))
 	if err != nil || !strings.Contains(out.Report, "no more careful way") {
 		t.Errorf("got %+v, %v", out, err)
 	}

@@ -84,6 +84,7 @@ type Request struct {
 	Deadline     *time.Time      `json:"deadline,omitempty"`
 	Decision     *Decision       `json:"decision,omitempty"`
 	Activity     *Activity       `json:"activity,omitempty" doc:"What people did with the request."`
+	Presentation *Presentation   `json:"presentation,omitempty" doc:"The request in words, in the language of Accept-Language (en or de). In lists it has only shape, title and sentence."`
 }
 
 // Decision is the decision of a request.

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
+	"github.com/fermata-go/fermata/internal/presentation"
 	"github.com/fermata-go/fermata/internal/requirement"
-	"github.com/fermata-go/fermata/internal/safehtml"
 )
 
 // Card is what every channel shows of a request. All texts are plain: characters that are invisible
@@ -21,20 +22,13 @@ type Card struct {
 	Request  string `json:"request"`
 	Revision int64  `json:"revision"`
 	Digest   string `json:"digest"`
+	// Presentation is the request in words.
+	api.Presentation
 	// Kind is the kind of the question, Action the name of the action to approve or "".
 	Kind   string `json:"kind"`
 	Action string `json:"action,omitempty"`
 
-	// Title is short: "refund: amount 120.00, order 17". Sentence says who wants what.
-	Title    string `json:"title"`
-	Sentence string `json:"sentence"`
-	// Facts are what an approval approves: the arguments as they would be executed, with masked
-	// sensitive values.
-	Facts []Fact `json:"facts,omitempty"`
-	// Said are texts of the agent or the model. A channel shows them apart from the facts and says
-	// who wrote them.
-	Said        []Quote `json:"said,omitempty"`
-	Environment string  `json:"environment,omitempty"`
+	Environment string `json:"environment,omitempty"`
 	// Rules are the ids of the rules that require the request, Reason their explanation.
 	Rules  []string `json:"rules,omitempty"`
 	Reason string   `json:"reason,omitempty"`
@@ -51,8 +45,6 @@ type Card struct {
 	// Typed reports that an approver types the name of the object: a channel shows Link in place of
 	// the actions that approve.
 	Typed bool `json:"typed,omitempty"`
-	// Actions are the allowed actions. It is empty if the request is not open.
-	Actions []requirement.Verb `json:"actions,omitempty"`
 	// Notes are the clarifications, oldest first.
 	Notes []Note `json:"notes,omitempty"`
 
@@ -67,27 +59,10 @@ type Card struct {
 	At      time.Time `json:"at"`
 }
 
-// Fact is one argument.
-type Fact struct {
-	Label string `json:"label"`
-	Value string `json:"value"`
-	// Was is the requested value if it was edited.
-	Was string `json:"was,omitempty"`
-	// Flagged says that characters are shown as codes: the value may imitate another one.
-	Flagged bool `json:"flagged,omitempty"`
-	Masked  bool `json:"masked,omitempty"`
-}
-
-// Quote is a text and who wrote it.
-type Quote struct {
-	By   string `json:"by"`
-	Text string `json:"text"`
-}
-
 // Note is a question to the agent, and its answer if there is one.
 type Note struct {
-	Quote
-	Answer *Quote `json:"answer,omitempty"`
+	api.Quote
+	Answer *api.Quote `json:"answer,omitempty"`
 }
 
 // Waiting returns how long the request had waited when the card was made.
@@ -96,14 +71,30 @@ func (c Card) Waiting() time.Duration { return max(0, c.At.Sub(c.Created)) }
 // Open reports whether the request can be decided.
 func (c Card) Open() bool { return c.State == desk.StateOpen }
 
-// Allows reports whether an action is allowed.
-func (c Card) Allows(verb requirement.Verb) bool { return slices.Contains(c.Actions, verb) }
+// Find returns the first action with a name: approve, edit, reject, respond, return, escalate or
+// ask.
+func (c Card) Find(name string) (api.Action, bool) {
+	i := slices.IndexFunc(c.Actions, func(a api.Action) bool { return a.Name == name })
+	if i < 0 {
+		return api.Action{}, false
+	}
+	return c.Actions[i], true
+}
+
+// Allows reports whether there is an action with the name.
+func (c Card) Allows(name string) bool {
+	_, ok := c.Find(name)
+	return ok
+}
 
 // Source is what a card is made of.
 type Source struct {
 	Request desk.Request
 	// Data is what the request shows, with sensitive values. NewCard masks them.
 	Data json.RawMessage
+	// Address is the place of the request in its run, and AnswerSchema the schema of the answer.
+	Address      string
+	AnswerSchema json.RawMessage
 	// Agent is the name of the agent or graph that asks.
 	Agent       string
 	Environment string
@@ -121,29 +112,34 @@ func NewCard(s Source) Card {
 		return newLinkCard(s)
 	}
 	masked, pointers := r.MaskData(s.Data)
-	q := wordQuestion(r, masked, pointers, s.Agent)
+	verbs, _ := desk.AllowedVerbs(openTo(r), "", nil)
+	var edited json.RawMessage
+	if r.Edit != nil {
+		edited = r.MaskArgs(r.Edit.Args)
+	}
 	c := Card{
-		Request: r.ID, Revision: r.Rev, Digest: r.Digest(), Kind: plain(r.Subject.Kind), Action: plain(r.Subject.Action),
-		Title: q.title, Sentence: q.sentence, Facts: q.facts, Said: q.said, Environment: plain(s.Environment),
-		Rules: plainAll(r.Subject.Rules), Reason: plain(r.Subject.Reason), Risk: r.Subject.Risk,
+		Request: r.ID, Revision: r.Rev, Digest: r.Digest(), Kind: presentation.Plain(r.Subject.Kind), Action: presentation.Plain(r.Subject.Action),
+		Presentation: presentation.Of(presentation.Source{
+			Request: r, Data: masked, Masked: pointers, Edited: edited, Address: s.Address, AnswerSchema: s.AnswerSchema, Agent: s.Agent, Verbs: verbs,
+		}),
+		Environment: presentation.Plain(s.Environment), Rules: plainAll(r.Subject.Rules), Reason: presentation.Plain(r.Subject.Reason), Risk: r.Subject.Risk,
 		Deciders: deciders(r.Requirement), MinAuth: r.Requirement.MinAuth, Typed: r.Subject.Action != "" && r.Requirement.IsTyped(), Deadline: r.Deadline,
 		State: r.State, Link: RequestURL(s.BaseURL, r.ID), Created: r.Created, At: s.Now,
 	}
 	for _, one := range r.Clarifications {
-		note := Note{Quote: Quote{By: plain(one.By), Text: plainBlock(one.Text)}}
+		note := Note{Quote: api.Quote{By: presentation.Plain(one.By), Text: presentation.PlainBlock(one.Text)}}
 		if one.Answer != nil {
-			note.Answer = &Quote{By: plain(one.Answer.By), Text: plainBlock(one.Answer.Text)}
+			note.Answer = &api.Quote{By: presentation.Plain(one.Answer.By), Text: presentation.PlainBlock(one.Answer.Text)}
 		}
 		c.Notes = append(c.Notes, note)
 	}
 	if r.State == desk.StateOpen {
-		c.Progress = plain(r.VoteProgress.String())
-		c.Actions, _ = desk.AllowedVerbs(openTo(r), "", nil)
+		c.Progress = presentation.Plain(r.VoteProgress.String())
 		return c
 	}
 	c.Outcome = string(r.State)
 	if r.Decision != nil {
-		c.Outcome, c.DecidedAt = plain(r.Decision.String()), r.Decision.At
+		c.Outcome, c.DecidedAt = presentation.Plain(r.Decision.String()), r.Decision.At
 	}
 	return c
 }
@@ -152,8 +148,9 @@ func NewCard(s Source) Card {
 func newLinkCard(s Source) Card {
 	r := s.Request
 	c := Card{
-		Request: r.ID, Revision: r.Rev, Title: "Restricted request", Sentence: "Only some people may see this request. Sign in and open it in the inbox.",
-		Deadline: r.Deadline, State: r.State, Link: RequestURL(s.BaseURL, r.ID), Created: r.Created, At: s.Now,
+		Request: r.ID, Revision: r.Rev,
+		Presentation: api.Presentation{Title: "Restricted request", Sentence: "Only some people may see this request. Sign in and open it in the inbox."},
+		Deadline:     r.Deadline, State: r.State, Link: RequestURL(s.BaseURL, r.ID), Created: r.Created, At: s.Now,
 	}
 	if r.State != desk.StateOpen {
 		c.Outcome = "closed"
@@ -178,26 +175,14 @@ func RequestURL(base, id string) string {
 
 func deciders(q requirement.Requirement) (list []string) {
 	for _, g := range q.Groups {
-		list = append(list, fmt.Sprintf("%d × %s", g.People(), plain(g.Names())))
+		list = append(list, fmt.Sprintf("%d × %s", g.People(), presentation.Plain(g.Names())))
 	}
 	return list
 }
 
-// plain returns an untrusted text as one line.
-func plain(text string) string { return safehtml.Plain(text) }
-
 func plainAll(texts []string) (all []string) {
 	for _, text := range texts {
-		all = append(all, plain(text))
+		all = append(all, presentation.Plain(text))
 	}
 	return all
-}
-
-// plainBlock returns an untrusted text of several lines.
-func plainBlock(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = plain(line)
-	}
-	return strings.Join(lines, "\n")
 }

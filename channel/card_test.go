@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/desk"
@@ -46,7 +47,7 @@ func TestNewCard_OpenApproval(t *testing.T) {
 	if !strings.HasPrefix(c.Sentence, "support-bot wants to refund on order 17") {
 		t.Errorf("sentence %q", c.Sentence)
 	}
-	facts := make(map[string]channel.Fact)
+	facts := make(map[string]api.Fact)
 	for _, f := range c.Facts {
 		facts[f.Label] = f
 	}
@@ -59,8 +60,8 @@ func TestNewCard_OpenApproval(t *testing.T) {
 	if !slices.Equal(c.Deciders, []string{"2 × finops"}) || !strings.HasPrefix(c.Progress, "0 of 2") {
 		t.Errorf("deciders %q, progress %q", c.Deciders, c.Progress)
 	}
-	if !c.Open() || !c.Allows(requirement.VerbApprove) || !c.Allows(requirement.VerbReject) || c.Allows(requirement.VerbRespond) {
-		t.Errorf("state %s, actions %q", c.State, c.Actions)
+	if !c.Open() || !c.Allows("approve") || !c.Allows("reject") || c.Allows("respond") {
+		t.Errorf("state %s, actions %+v", c.State, c.Actions)
 	}
 	if c.Link != "https://f.example/requests/int_1" || c.Digest != "shown" || c.Environment != "prod" || c.Outcome != "" {
 		t.Errorf("link %q, digest %q, environment %q, outcome %q", c.Link, c.Digest, c.Environment, c.Outcome)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
 )
 
@@ -32,7 +33,7 @@ func TestMessage(to string, now time.Time) Message {
 	return Message{
 		Delivery: "test-" + now.UTC().Format("20060102T150405.000000000"), Attempt: 1, Kind: NoticeTest, To: to, Severity: "info",
 		Card: Card{
-			Request: "test", Kind: "test", Title: "Test message from Fermata", Sentence: "This message tests the channel. There is nothing to decide.",
+			Request: "test", Kind: "test", Presentation: api.Presentation{Title: "Test message from Fermata", Sentence: "This message tests the channel. There is nothing to decide."},
 			State: desk.StateOpen, Created: now, At: now,
 		},
 	}

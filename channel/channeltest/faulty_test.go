@@ -86,8 +86,8 @@ func (b *board) draw(card channel.Card) Copy {
 		text = append(text, s.By+": "+safehtml.Plain(s.Text))
 	}
 	c := Copy{Text: strings.Join(text, "\n"), Ended: !card.Open()}
-	for _, verb := range card.Actions {
-		c.Actions = append(c.Actions, string(verb))
+	for _, a := range card.Actions {
+		c.Actions = append(c.Actions, a.Name)
 	}
 	if b.fault == "leaves buttons" {
 		c.Actions = []string{"approve"}

@@ -8,6 +8,7 @@ import (
 	texttemplate "text/template"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/internal/desk"
 )
@@ -40,12 +41,12 @@ type content struct {
 
 func newContent(m channel.Message, page, base string) content {
 	c := content{Card: m.Card, Page: page, Settings: strings.TrimSuffix(base, "/") + "/me"}
-	c.Facts = make([]channel.Fact, len(m.Card.Facts))
+	c.Facts = make([]api.Fact, len(m.Card.Facts))
 	for i, f := range m.Card.Facts {
 		f.Value, f.Was = clip(f.Value, maxValue), clip(f.Was, maxValue)
 		c.Facts[i] = f
 	}
-	c.Said = make([]channel.Quote, len(m.Card.Said))
+	c.Said = make([]api.Quote, len(m.Card.Said))
 	for i, q := range m.Card.Said {
 		q.Text = clip(q.Text, maxValue)
 		c.Said[i] = q

@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math/big"
 	"mime"
@@ -183,9 +182,13 @@ func newChannel(t *testing.T, s *mailServer, change func(*email.Config)) *email.
 
 func refund() channel.Message {
 	return channel.Message{Account: "acme", Delivery: "d1", Attempt: 1, Kind: desk.NoticeNotify, To: "ann@example.com", Card: channel.Card{
-		Request: "int_1", Digest: "shown-1", Kind: "approval", Action: "refund", Title: "refund: amount 120.00", Sentence: "support-bot wants to run refund: amount 120.00",
-		Facts: []channel.Fact{{Label: "amount", Value: "120.00"}, {Label: "note", Value: "U+202Ex", Flagged: true}},
-		Said:  []channel.Quote{{By: "shop", Text: "<b>Approve</b> here: https://evil.example\nReview and decide:\nhttps://evil.example"}}, Rules: []string{"large"}, State: desk.StateOpen,
+		Request: "int_1", Digest: "shown-1", Kind: "approval", Action: "refund",
+		Presentation: api.Presentation{
+			Title: "refund: amount 120.00", Sentence: "support-bot wants to run refund: amount 120.00",
+			Facts: []api.Fact{{Label: "amount", Value: "120.00"}, {Label: "note", Value: "U+202Ex", Flagged: true}},
+			Said:  []api.Quote{{By: "shop", Text: "<b>Approve</b> here: https://evil.example\nReview and decide:\nhttps://evil.example"}},
+		},
+		Rules: []string{"large"}, State: desk.StateOpen,
 		Deadline: noon.Add(24 * time.Hour), Link: "https://fermata.example/requests/int_1", At: noon,
 	}}
 }
@@ -195,8 +198,7 @@ func TestSend_FurtherLinesOfValuesAreMarked(t *testing.T) {
 	const forged = "thanks\n\nDecide here:\nhttps://evil.example/channels/email/abc\n  to: bob\r\nVotes: 2 of 2"
 	s := newMailServer(t, false)
 	m := refund()
-	m.Card.Facts = channel.NewFacts(json.RawMessage(fmt.Sprintf(`{"note":%q,"to":"ann"}`, forged)), nil)
-	m.Card.Facts = append(m.Card.Facts, channel.Fact{Label: "was", Value: "new", Was: forged})
+	m.Card.Facts = append([]api.Fact{{Label: "note", Value: forged}, {Label: "to", Value: "ann"}}, api.Fact{Label: "was", Value: "new", Was: forged})
 	if _, err := newChannel(t, s, nil).Send(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +398,8 @@ func (v *visitor) call(method, path, form string, header ...string) (int, string
 }
 
 func open() *people {
-	return &people{linked: true, request: api.Request{ID: "int_1", Kind: "approval", State: "pending", Shown: "shown-1", Data: json.RawMessage(`{"action":"refund","args":{"amount":120.00}}`)}}
+	return &people{linked: true, request: api.Request{ID: "int_1", Kind: "approval", State: "pending", Shown: "shown-1", Data: json.RawMessage(`{"action":"refund","args":{"amount":120.00}}`),
+		Presentation: &api.Presentation{Title: "Refund 120.00", Facts: []api.Fact{{Label: "amount", Value: "120.00"}}}}}
 }
 
 func TestLink_ShowsAndDecidesOnlyByPost(t *testing.T) {
@@ -423,7 +426,7 @@ func TestLink_ShowsAndDecidesOnlyByPost(t *testing.T) {
 	if len(p.decided) != 3 || p.decided[0].ResumeID != p.decided[1].ResumeID || p.decided[1].ResumeID != p.decided[2].ResumeID || p.decided[0].Shown != "shown-1" || string(p.decided[0].Answer) == "" {
 		t.Errorf("%+v", p.decided)
 	}
-	if seen := p.viewed[0]; seen.Shown != "shown-1" || seen.Rendering.Text != "refund\namount\n120.00" || seen.Rendering.Channel != "email" || seen.Rendering.Hash != p.decided[0].Rendering {
+	if seen := p.viewed[0]; seen.Shown != "shown-1" || seen.Rendering.Text != "Refund 120.00\namount\n120.00" || seen.Rendering.Channel != "email" || seen.Rendering.Hash != p.decided[0].Rendering {
 		t.Errorf("what ann saw: %+v, and the decision names %q", seen.Rendering, p.decided[0].Rendering)
 	}
 }
@@ -462,6 +465,7 @@ func TestLink_WhatDoesNotCountIsExplained(t *testing.T) {
 func TestLink_ShowsEditedArguments(t *testing.T) {
 	p := open()
 	p.request.Activity = &api.Activity{Edit: &api.Edit{Args: json.RawMessage(`{"amount":100000}`)}}
+	p.request.Presentation = &api.Presentation{Title: "Refund 100000", Facts: []api.Fact{{Label: "amount", Value: "100000"}}}
 	v := newVisitor(t, p)
 	if _, body := v.call(http.MethodGet, v.path, ""); !strings.Contains(body, "100000") || strings.Contains(body, "120.00") {
 		t.Errorf("%s", body)

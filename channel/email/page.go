@@ -45,7 +45,7 @@ type page struct {
 	Title   string
 	Problem string
 	// Facts are the arguments of an approval.
-	Facts []channel.Fact
+	Facts []api.Fact
 	// Decide says that the form is shown. LinkTo, if set, is the address that can be linked.
 	Decide bool
 	Reason string
@@ -227,17 +227,12 @@ func explain(err error) string {
 	return "The server could not process this. Try again, or open the request in the inbox."
 }
 
-// describe returns a title and the arguments of an approval.
-func describe(r api.Request) (string, []channel.Fact) {
-	var asked fermata.ApprovalRequest
-	if r.Kind != fermata.Approval.Name() || json.Unmarshal(r.Data, &asked) != nil {
+// describe returns a title and the facts of a request.
+func describe(r api.Request) (string, []api.Fact) {
+	if r.Presentation == nil {
 		return safehtml.Plain(r.Kind), nil
 	}
-	args := asked.Args
-	if r.Activity != nil && r.Activity.Edit != nil {
-		args = r.Activity.Edit.Args // it is what an approval approves
-	}
-	return safehtml.Plain(asked.Action), channel.NewFacts(args, r.Masked)
+	return r.Presentation.Title, r.Presentation.Facts
 }
 
 func (c *Channel) write(w http.ResponseWriter, status int, p page) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/pager"
 	"github.com/fermata-go/fermata/internal/channelerror"
@@ -23,7 +24,7 @@ func page() channel.Message {
 	return channel.Message{
 		Account: "acme", Delivery: "d1", Attempt: 1, Kind: desk.NoticePage, To: "db", Incident: "int_1/7", Severity: "critical",
 		Card: channel.Card{
-			Request: "int_1", Kind: "approval", Action: "drop_table", Title: "drop_table: table users", Facts: []channel.Fact{{Label: "table", Value: "users"}},
+			Request: "int_1", Kind: "approval", Action: "drop_table", Presentation: api.Presentation{Title: "drop_table: table users", Facts: []api.Fact{{Label: "table", Value: "users"}}},
 			Environment: "prod", Rules: []string{"destructive"}, Created: noon.Add(-2 * time.Hour), At: noon, State: desk.StateOpen, Link: "https://fermata.example/requests/int_1",
 		},
 	}

@@ -233,11 +233,13 @@ func (o *office) request(id string) api.Request {
 // card words a request as the executor does.
 func (o *office) card(id string) channel.Card {
 	r := o.request(id)
+	if seen, err := o.as("ann", authn.RoleApprover).Request(context.Background(), id); err == nil {
+		r.Presentation = seen.Presentation
+	}
 	c := channel.Card{
-		Request: id, Revision: r.Activity.Revision, Digest: r.Shown, Kind: r.Kind, Title: r.Kind, State: desk.StateOpen, At: time.Now(),
+		Request: id, Revision: r.Activity.Revision, Digest: r.Shown, Kind: r.Kind, Presentation: *r.Presentation, State: desk.StateOpen, At: time.Now(),
 		MinAuth: requirement.Auth(r.Activity.MinAuth), Link: o.RequestURL(id),
 	}
-	c.Actions = []requirement.Verb{requirement.VerbApprove, requirement.VerbReject, requirement.VerbEdit, requirement.VerbRespond, requirement.VerbAskClarification, requirement.VerbEscalate}
 	return c
 }
 

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/slack"
 	"github.com/fermata-go/fermata/internal/desk"
-	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/slackfake"
 )
 
@@ -68,10 +68,14 @@ func (w *workspace) send(t testing.TB, m channel.Message) string {
 func card(id string) channel.Card {
 	now := time.Now()
 	return channel.Card{
-		Request: id, Revision: 3, Digest: "digest-" + id, Kind: "approval", Action: "refund", Title: "refund: amount 120.00", Sentence: "bot wants to run refund: amount 120.00",
-		Facts: []channel.Fact{{Label: "amount", Value: "120.00"}, {Label: "order", Value: "17"}}, Environment: "prod", Rules: []string{"refunds"},
+		Request: id, Revision: 3, Digest: "digest-" + id, Kind: "approval", Action: "refund",
+		Presentation: api.Presentation{
+			Title: "refund: amount 120.00", Sentence: "bot wants to run refund: amount 120.00", Facts: []api.Fact{{Label: "amount", Value: "120.00"}, {Label: "order", Value: "17"}},
+			Actions: []api.Action{{Name: "approve"}, {Name: "reject"}, {Name: "edit"}, {Name: "escalate"}, {Name: "ask"}},
+		},
+		Environment: "prod", Rules: []string{"refunds"},
 		Deciders: []string{"2 × finops"}, Progress: "1 of 2", Deadline: now.Add(90 * time.Minute), At: now, State: desk.StateOpen,
-		Actions: []requirement.Verb{requirement.VerbApprove, requirement.VerbReject, requirement.VerbEdit, requirement.VerbEscalate, requirement.VerbAskClarification}, Link: "https://fermata.example/requests/" + id,
+		Link: "https://fermata.example/requests/" + id,
 	}
 }
 

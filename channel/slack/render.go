@@ -9,6 +9,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/internal/requirement"
 )
@@ -109,7 +110,7 @@ func render(c channel.Card) rendered {
 func (r *rendered) add(b slack.Block) { r.blocks = append(r.blocks, b) }
 
 // addFacts adds short facts as fields, and long ones as preformatted text.
-func (r *rendered) addFacts(facts []channel.Fact) {
+func (r *rendered) addFacts(facts []api.Fact) {
 	var fields []*slack.TextBlockObject
 	flush := func() {
 		if len(fields) > 0 {
@@ -147,7 +148,7 @@ func (r *rendered) addFacts(facts []channel.Fact) {
 	flush()
 }
 
-func factLabel(f channel.Fact) string {
+func factLabel(f api.Fact) string {
 	switch {
 	case f.Flagged:
 		return f.Label + " (⚠ has unusual characters, shown as codes)"
@@ -170,7 +171,7 @@ func (r *rendered) addPreformatted(label, text string) {
 }
 
 // addQuotes adds texts of agents. They are labelled, and not part of what is approved.
-func (r *rendered) addQuotes(said []channel.Quote) {
+func (r *rendered) addQuotes(said []api.Quote) {
 	for _, q := range said[:min(len(said), maxQuotes)] {
 		r.addPreformatted("Written by "+q.By+", not verified:", q.Text)
 	}
@@ -256,28 +257,28 @@ func (r *rendered) addButtons(c channel.Card) {
 		value = "" // an id of this size cannot come back
 	}
 	var elements []slack.BlockElement
-	button := func(verb requirement.Verb, act, label string, style slack.Style) {
+	button := func(verb, act, label string, style slack.Style) {
 		if value != "" && c.Allows(verb) && !needsStepUp(c) {
 			b := slack.NewButtonBlockElement(act, value, plainText(label, maxButton))
 			elements = append(elements, b.WithStyle(style))
 		}
 	}
 	if r.complete && !c.Typed {
-		button(requirement.VerbApprove, actApprove, "Approve", slack.StylePrimary)
+		button("approve", actApprove, "Approve", slack.StylePrimary)
 		confirmRisk(elements, c)
 	}
-	button(requirement.VerbReject, actDeny, "Reject…", slack.StyleDanger)
+	button("reject", actDeny, "Reject…", slack.StyleDanger)
 	if r.complete && !c.Typed {
-		button(requirement.VerbEdit, actEdit, "Edit…", slack.StyleDefault)
+		button("edit", actEdit, "Edit…", slack.StyleDefault)
 	}
 	if r.complete {
-		button(requirement.VerbRespond, actRespond, "Answer…", slack.StylePrimary)
+		button("respond", actRespond, "Answer…", slack.StylePrimary)
 	}
 	if c.Link != "" {
 		label := "Open in inbox"
-		if needsStepUp(c) && c.Allows(requirement.VerbApprove) {
+		if needsStepUp(c) && c.Allows("approve") {
 			label = "Sign in to approve"
-		} else if c.Typed && c.Allows(requirement.VerbApprove) {
+		} else if c.Typed && c.Allows("approve") {
 			label = "Approve in the inbox"
 		}
 		elements = append(elements, linkButton(c.Link, label))
@@ -306,9 +307,8 @@ func confirmRisk(elements []slack.BlockElement, c channel.Card) {
 func menu(c channel.Card) slack.BlockElement {
 	var options []*slack.OptionBlockObject
 	for _, o := range []struct {
-		verb       requirement.Verb
-		act, label string
-	}{{requirement.VerbAskClarification, actAsk, "Ask the agent…"}, {requirement.VerbEscalate, actEscalate, "Escalate"}} {
+		verb, act, label string
+	}{{"ask", actAsk, "Ask the agent…"}, {"escalate", actEscalate, "Escalate"}} {
 		value := o.act + " " + c.Request
 		if c.Allows(o.verb) && len(value) <= maxOptionValue {
 			options = append(options, slack.NewOptionBlockObject(value, plainText(o.label, maxButton), nil))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/slack"
 	"github.com/fermata-go/fermata/internal/channelerror"
@@ -99,13 +100,13 @@ func TestSend_HostileTextIsNeverMarkup(t *testing.T) {
 		"value":       func(c *channel.Card) { c.Facts[0].Value = hostile },
 		"long value":  func(c *channel.Card) { c.Facts[0].Value = strings.Repeat(hostile, 10) },
 		"was":         func(c *channel.Card) { c.Facts[0].Was = hostile },
-		"said":        func(c *channel.Card) { c.Said = []channel.Quote{{By: hostile, Text: hostile}} },
+		"said":        func(c *channel.Card) { c.Said = []api.Quote{{By: hostile, Text: hostile}} },
 		"environment": func(c *channel.Card) { c.Environment = hostile },
 		"rule":        func(c *channel.Card) { c.Rules = []string{hostile} },
 		"reason":      func(c *channel.Card) { c.Reason = hostile },
 		"progress":    func(c *channel.Card) { c.Progress = hostile },
 		"decider":     func(c *channel.Card) { c.Deciders = []string{hostile} },
-		"note":        func(c *channel.Card) { c.Notes = []channel.Note{{Quote: channel.Quote{By: hostile, Text: hostile}}} },
+		"note":        func(c *channel.Card) { c.Notes = []channel.Note{{Quote: api.Quote{By: hostile, Text: hostile}}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := openWorkspace(t, slackfake.Config{}, nil)
@@ -134,10 +135,10 @@ func TestSend_LongRequestsFitAndCannotBeApprovedUnseen(t *testing.T) {
 	c := card("r1")
 	c.Title = strings.Repeat("é", 400)
 	for i := range 80 {
-		c.Facts = append(c.Facts, channel.Fact{Label: fmt.Sprint("f", i), Value: strings.Repeat("ü", i*60)})
+		c.Facts = append(c.Facts, api.Fact{Label: fmt.Sprint("f", i), Value: strings.Repeat("ü", i*60)})
 	}
 	for range 10 {
-		c.Said = append(c.Said, channel.Quote{By: "bot", Text: strings.Repeat("ß", 9000)})
+		c.Said = append(c.Said, api.Quote{By: "bot", Text: strings.Repeat("ß", 9000)})
 	}
 	w.send(t, channel.Message{Delivery: "d1", Attempt: 1, To: w.ops, Card: c})
 	if got := labels(t, w.only(t, w.ops).Blocks); slices.Contains(got, "Approve") || !slices.Contains(got, "Open in inbox") {
@@ -278,9 +279,9 @@ func TestSend_QuestionsAndAnswersAreInTheThread(t *testing.T) {
 	w := openWorkspace(t, slackfake.Config{}, nil)
 	c := card("r1")
 	ref := w.send(t, channel.Message{Delivery: "d1", Attempt: 1, To: w.ops, Card: c})
-	c.Notes = []channel.Note{{Quote: channel.Quote{By: "ann", Text: "Why 120?"}}}
+	c.Notes = []channel.Note{{Quote: api.Quote{By: "ann", Text: "Why 120?"}}}
 	ref = w.send(t, channel.Message{Delivery: "d1", Attempt: 1, To: w.ops, Ref: ref, Card: c})
-	c.Notes[0].Answer = &channel.Quote{By: "bot", Text: "It was damaged."}
+	c.Notes[0].Answer = &api.Quote{By: "bot", Text: "It was damaged."}
 	ref = w.send(t, channel.Message{Delivery: "d1", Attempt: 1, To: w.ops, Ref: ref, Card: c})
 	w.send(t, channel.Message{Delivery: "d1", Attempt: 1, To: w.ops, Ref: ref, Card: closed(c)})
 	var thread []string

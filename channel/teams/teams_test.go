@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/teams"
 	"github.com/fermata-go/fermata/internal/channelerror"
@@ -50,8 +51,12 @@ func workflow(t *testing.T) (c *teams.Channel, posts *[]map[string]any) {
 
 func message() channel.Message {
 	return channel.Message{Account: "acme", Delivery: "d1", Attempt: 1, Kind: desk.NoticeNotify, To: "ops", Card: channel.Card{
-		Request: "int_1", Title: "refund: amount 120.00", Sentence: "support-bot wants to run refund", State: desk.StateOpen, Link: "https://fermata.example/requests/int_1",
-		Facts: []channel.Fact{{Label: "amount", Value: "120.00"}}, Said: []channel.Quote{{By: "shop", Text: "[Approve here](https://evil.example) **now**"}}, Deadline: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),
+		Request: "int_1", State: desk.StateOpen, Link: "https://fermata.example/requests/int_1",
+		Presentation: api.Presentation{
+			Title: "refund: amount 120.00", Sentence: "support-bot wants to run refund",
+			Facts: []api.Fact{{Label: "amount", Value: "120.00"}}, Said: []api.Quote{{By: "shop", Text: "[Approve here](https://evil.example) **now**"}},
+		},
+		Deadline: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),
 	}}
 }
 
@@ -98,7 +103,7 @@ func TestSend_LongCardsFit(t *testing.T) {
 	c, _ := workflow(t)
 	m := message()
 	for range 100 {
-		m.Card.Facts = append(m.Card.Facts, channel.Fact{Label: strings.Repeat("l", 1000), Value: strings.Repeat("é", 5000)})
+		m.Card.Facts = append(m.Card.Facts, api.Fact{Label: strings.Repeat("l", 1000), Value: strings.Repeat("é", 5000)})
 	}
 	m.Card.Said[0].Text = strings.Repeat("*", 100_000)
 	if _, err := c.Send(t.Context(), m); err != nil {

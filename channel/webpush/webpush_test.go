@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/webpush"
 	"github.com/fermata-go/fermata/internal/channelerror"
@@ -110,8 +111,11 @@ func TestSend_HeaderFollowsTheRequest(t *testing.T) {
 func TestSend_FactsOnly(t *testing.T) {
 	s := newSetup(t)
 	s.send(t, s.message(channel.Card{
-		Facts: []channel.Fact{{Label: "note", Value: "a\namount: 1"}, {Label: "to", Value: "U+200B x", Flagged: true}, {Label: "amount", Value: "2", Was: "3"}},
-		Said:  []channel.Quote{{By: "agent", Text: "model text"}}, Notes: []channel.Note{{Quote: channel.Quote{Text: "model text"}}}, Reason: "model text",
+		Presentation: api.Presentation{
+			Facts: []api.Fact{{Label: "note", Value: "a\namount: 1"}, {Label: "to", Value: "U+200B x", Flagged: true}, {Label: "amount", Value: "2", Was: "3"}},
+			Said:  []api.Quote{{By: "agent", Text: "model text"}},
+		},
+		Notes: []channel.Note{{Quote: api.Quote{Text: "model text"}}}, Reason: "model text",
 	}))
 	m, _, body := s.last(t)
 	if strings.Contains(string(m.Data), "model text") {
@@ -127,7 +131,7 @@ func TestSend_LongFactsFit(t *testing.T) {
 	for _, text := range []string{`"`, "\\", "😀", "<", "x"} {
 		card := channel.Card{}
 		for range 30 {
-			card.Facts = append(card.Facts, channel.Fact{Label: strings.Repeat(text, 300), Value: strings.Repeat(text, 3000)})
+			card.Facts = append(card.Facts, api.Fact{Label: strings.Repeat(text, 300), Value: strings.Repeat(text, 3000)})
 		}
 		m := s.message(card)
 		m.Card.Title = strings.Repeat(text, 5000)
@@ -166,7 +170,7 @@ func TestSend_StatusOfThePushService(t *testing.T) {
 func TestSend_TooLargeIsSentWithoutFacts(t *testing.T) {
 	s := newSetup(t)
 	s.service.Fail(http.StatusRequestEntityTooLarge, "")
-	s.send(t, s.message(channel.Card{Facts: []channel.Fact{{Label: "a", Value: "b"}}}))
+	s.send(t, s.message(channel.Card{Presentation: api.Presentation{Facts: []api.Fact{{Label: "a", Value: "b"}}}}))
 	if _, title, body := s.last(t); title != "Refund 120.25" || body != "" {
 		t.Errorf("title %q, body %q", title, body)
 	}

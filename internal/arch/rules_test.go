@@ -73,10 +73,11 @@ var layers = []layer{
 
 	{"api", may(".", "internal/drawing", support), "the types of the HTTP API, for the server and its clients"},
 	{"client", may(".", "api", "internal/analytics", "dialog", support), "a client does not depend on the server, except for the types of reports and conversations"},
-	{"channel", may(".", "api", "client", "internal/desk", support), "the port to places where people see requests; below the executor, which sends through it"},
+	{"internal/presentation", may(".", "api", "internal/desk", support), "words requests for every surface; only this package knows the kinds"},
+	{"channel", may(".", "api", "client", "internal/desk", "internal/presentation", support), "the port to places where people see requests; below the executor, which sends through it"},
 	{"internal/channelerror", may("channel", support), "what an error of a channel means, for those that send through it"},
 	{"internal/post", may("channel", support), "HTTP calls of channels, with their errors"},
-	{"internal/webhook", may("channel", "internal/post", support), "sends events to subscriptions; the executor keeps those"},
+	{"internal/webhook", may("api", "channel", "internal/post", support), "sends events to subscriptions; the executor keeps those"},
 
 	{"internal/executor/errs", may(support, "internal/store/encrypted"), "errors and limits that all parts share"},
 	{"internal/executor/ids", may("."), "visible ids and digests"},
@@ -94,7 +95,7 @@ var layers = []layer{
 	{"internal/executor/periodic", may("internal/audit", "internal/audit/reconcile", "internal/executor/background", "internal/executor/docs", "internal/executor/errs", "internal/store", "internal/store/encrypted"), "periodic jobs know nothing of runs"},
 	{"internal/executor/govern", may(".", "internal/audit", "internal/desk", "internal/executor/auditrec", "internal/executor/docs", "internal/executor/errs", "internal/executor/history", "internal/executor/ids", "internal/executor/retry", "internal/executor/txn", support, "internal/policy", "internal/policy/...", "provider", "internal/store", "internal/store/encrypted"), "internal/policy"},
 	{"internal/executor/requests", may(".", "internal/audit", "internal/desk", "internal/executor/auditrec", "internal/executor/background", "internal/executor/docs", "internal/executor/errs", "internal/executor/govern", "internal/executor/history", "internal/executor/providers", "internal/executor/retry", "internal/executor/storeclock", "internal/executor/txn", support, "internal/policy", "internal/policy/...", "provider", "internal/store", "internal/store/encrypted"), "requests, above policy"},
-	{"internal/executor/outbox", may(".", "internal/audit", "channel", "internal/channelerror", "internal/desk", "internal/desk/people", "internal/executor/auditrec", "internal/executor/background", "internal/executor/docs", "internal/executor/ids", "internal/executor/providers", "internal/executor/requests", "internal/executor/retry", "internal/executor/stats", "internal/executor/txn", support, "provider", "internal/store", "internal/store/encrypted"), "delivery"},
+	{"internal/executor/outbox", may(".", "api", "internal/audit", "channel", "internal/channelerror", "internal/desk", "internal/desk/people", "internal/executor/auditrec", "internal/executor/background", "internal/executor/docs", "internal/executor/ids", "internal/executor/providers", "internal/executor/requests", "internal/executor/retry", "internal/executor/stats", "internal/executor/txn", support, "provider", "internal/store", "internal/store/encrypted"), "delivery"},
 	{"internal/executor/expiry", may("internal/analytics", "internal/audit", "internal/desk", "internal/executor/auditrec", "internal/executor/background", "internal/executor/docs", "internal/executor/requests", "internal/executor/retry", "internal/executor/stats", "internal/executor/storeclock", "internal/executor/txn", "internal/store", "internal/store/encrypted"), "deadlines"},
 	{"internal/executor/await", may(".", "internal/executor/background", "internal/executor/docs", "internal/executor/errs", "internal/store", "internal/store/encrypted"), "waits for outcomes"},
 	{"internal/executor/view", may(".", "internal/audit", "internal/desk", "internal/executor/await", "internal/executor/background", "internal/executor/docs", "internal/executor/errs", "internal/executor/providers", "provider", "internal/store", "internal/store/encrypted"), "reads"},
@@ -130,11 +131,10 @@ var layers = []layer{
 	{"internal/server/endpoint", may("internal/server/authn", "internal/server/problems", "api", "internal/executor", "internal/desk", support), "what handlers share: descriptions of operations, the principal, pages"},
 	{"internal/server/visibility", may(".", "internal/server/authn", "internal/server/problems", "api", "internal/store", "internal/executor", "internal/desk", support), "what a caller may see, for all operations that show requests"},
 	{"internal/server/outcomes", may(".", "internal/server/endpoint", "internal/server/problems", "internal/server/visibility", "api", "internal/executor", support), "outcomes of runs as responses, for all operations that have one"},
-	{"internal/server/...", may(".", "internal/server/authn", "internal/server/admission", "internal/server/endpoint", "internal/server/presence", "internal/server/problems", "internal/server/stream", "internal/server/visibility", "internal/server/outcomes", "api", "internal/store", "provider", "internal/executor", "internal/desk", "internal/desk/hours", "internal/desk/people", "internal/policy", "internal/policy/...", "internal/audit", "internal/audit/evidence", "internal/audit/reconcile", "internal/analytics", "channel", "internal/webhook", "channel/webpush", support), "handlers: they share the packages above and do not import each other"},
+	{"internal/server/...", may(".", "internal/presentation", "internal/server/authn", "internal/server/admission", "internal/server/endpoint", "internal/server/presence", "internal/server/problems", "internal/server/stream", "internal/server/visibility", "internal/server/outcomes", "api", "internal/store", "provider", "internal/executor", "internal/desk", "internal/desk/hours", "internal/desk/people", "internal/policy", "internal/policy/...", "internal/audit", "internal/audit/evidence", "internal/audit/reconcile", "internal/analytics", "channel", "internal/webhook", "channel/webpush", support), "handlers: they share the packages above and do not import each other"},
 	{"internal/server/conversations", may("internal/server/authn", "internal/server/admission", "internal/server/endpoint", "internal/server/problems", "internal/server/stream", "api", "dialog", "internal/dialog/conversation", support), "conversations with end users; it knows neither runs nor requests"},
 	{"internal/server", may(".", "internal/server/authn", "internal/server/...", "api", "internal/store", "provider", "internal/executor", "internal/desk", "internal/desk/hours", "internal/desk/people", "internal/policy", "internal/policy/...", "internal/audit", "internal/audit/evidence", "internal/audit/reconcile", "internal/analytics", "dialog", "internal/dialog/conversation", "internal/web", "mcp", "channel", "channel/...", "client", support), "connects the protocols to the executor; cmd chooses providers and stores"},
 
-	{"internal/sample", may(".", "graph", "provider", "provider/inproc"), "demo graphs, written like user code, and a provider that fails"},
 	{"internal/config", may(support), "settings are read and validated without the packages they configure"},
 	{"internal/web/webtest", may(".", "api", "channel/webpush", "dialog", "internal/dialog/conversation", "internal/dialog/runs", "internal/store", "internal/store/encrypted", "internal/store/memory", "internal/executor", "provider", "provider/...", "internal/server", "internal/server/authn", support), "runs a server with the pages in tests"},
 	{"internal/tui", may(".", "internal/drawing", "api", "client", support), "the terminal inbox is an API client"},
@@ -148,6 +148,7 @@ var layers = []layer{
 	{"app", may(anyPackage), "the program with all commands, importable so that users can add their own graphs"},
 
 	{"examples/...", may(anyPublic, "examples/..."), "examples use only public packages, so that readers can copy them; they share only test code"},
+	{"internal/sample", may(".", "examples/...", "graph", "provider", "provider/inproc"), "demo graphs, written like user code, and a provider that fails"},
 	{"deploy/...", may(), "additional programs for container images, independent of Fermata"},
 	{"cmd/...", may(anyPackage), "wires everything together; no package imports it"},
 }

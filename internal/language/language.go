@@ -18,19 +18,17 @@ const (
 // All are the languages of the pages.
 var All = []string{English, German}
 
-// conversations are the languages of conversations.
-var conversations = []string{English, German, "fr", "es"}
-
 // Cookie is the name of the cookie with the language that the person has chosen.
 const Cookie = "fermata_language"
 
 // Of returns the language that the person has chosen, or the one that the browser prefers, or
 // English.
-func Of(r *http.Request) string { return cmp.Or(Chosen(r), preferred(r, All), English) }
+func Of(r *http.Request) string { return cmp.Or(Wanted(r), English) }
 
-// OfConversation returns the language that the person has chosen for the pages, or the language of
-// conversations that the browser prefers; "" if it prefers none of them.
-func OfConversation(r *http.Request) string { return cmp.Or(Chosen(r), preferred(r, conversations)) }
+// Wanted is Of without a default: "" if the person and the browser want none of the languages.
+func Wanted(r *http.Request) string {
+	return cmp.Or(Chosen(r), Preferred(strings.Join(r.Header.Values("Accept-Language"), ",")))
+}
 
 // Chosen returns the language that the person has chosen; "" if the browser decides.
 func Chosen(r *http.Request) string {
@@ -40,14 +38,14 @@ func Chosen(r *http.Request) string {
 	return ""
 }
 
-// preferred returns the one of some languages with the highest weight in a header such as
+// Preferred returns the language with the highest weight in a header such as
 // "de-AT,de;q=0.9,en;q=0.5", the first one of equal weights; "" without one.
-func preferred(r *http.Request, among []string) (best string) {
+func Preferred(header string) (best string) {
 	highest := 0.0
-	for entry := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Language"), ","), ",") {
+	for entry := range strings.SplitSeq(header, ",") {
 		tag, parameter, _ := strings.Cut(entry, ";")
 		primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
-		if !slices.Contains(among, primary) {
+		if !slices.Contains(All, primary) {
 			continue
 		}
 		weight := 1.0

@@ -72,7 +72,7 @@ func TestChannels_ClickOfLinkedAccountDecides(t *testing.T) {
 	go s.server.RunChannels(t.Context(), []channel.Channel{c}, d)
 	s.call("agent@acme", "POST", "/api/v1/requests", dropRequest)
 	posted := <-c.cards
-	if posted.Ref != "" || posted.To != "room" || posted.Card.Title != "Drop table users" || !posted.Card.Allows(requirement.VerbApprove) {
+	if posted.Ref != "" || posted.To != "room" || posted.Card.Title != "Drop table users" || !posted.Card.Allows("approve") {
 		t.Fatalf("posted %+v", posted)
 	}
 	sender := channel.Sender{Account: "acme", Channel: "chat", ID: "T1/U1", Name: "Ann"}

@@ -3,6 +3,7 @@ package webhook
 import (
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 )
 
@@ -33,14 +34,14 @@ type Data struct {
 
 // Request is a request at the time of the delivery. Sensitive values are masked.
 type Request struct {
-	ID       string         `json:"id"`
-	Revision int64          `json:"revision"`
-	Kind     string         `json:"kind"`
-	Action   string         `json:"action,omitempty"`
-	Title    string         `json:"title"`
-	Facts    []channel.Fact `json:"facts,omitempty"`
-	Rules    []string       `json:"rules,omitempty"`
-	State    string         `json:"state"`
+	ID       string     `json:"id"`
+	Revision int64      `json:"revision"`
+	Kind     string     `json:"kind"`
+	Action   string     `json:"action,omitempty"`
+	Title    string     `json:"title"`
+	Facts    []api.Fact `json:"facts,omitempty"`
+	Rules    []string   `json:"rules,omitempty"`
+	State    string     `json:"state"`
 	// Outcome is how the request ended, such as "approved by ann".
 	Outcome   string    `json:"outcome,omitempty"`
 	DecidedAt time.Time `json:"decidedAt,omitzero"`

@@ -1618,6 +1618,30 @@ export interface components {
             /** Format: date-time */
             until: string;
         };
+        Action: {
+            /** @description The answer that the action sends. If form is set, the values of the form are added to it. */
+            answer?: unknown;
+            /** @description The member of the answer that gets the values of the form. If it is omitted, they are members of the answer, or the answer itself. */
+            at?: string;
+            /** @description What the action does, or more about the option. */
+            detail?: string;
+            /** @description JSON pointers of the values in the form that may be changed; an empty pointer is everything. Omitted if all may be. */
+            editable?: string[] | null;
+            /** @description The JSON Schema of the values that the person gives. Without one, a button is enough. */
+            form?: unknown;
+            label: string;
+            /**
+             * @description The decisions approve, edit, reject, respond and return are sent with their answer. escalate and ask are other calls.
+             * @enum {string}
+             */
+            name: "approve" | "edit" | "reject" | "respond" | "return" | "escalate" | "ask";
+            /** @description The answer is complete without the values of the form. */
+            optional?: boolean;
+            /** @enum {string} */
+            style?: "primary" | "danger";
+            /** @description The values that the form begins with. */
+            value?: unknown;
+        };
         Activity: {
             action?: string;
             /** @description The person who claimed the request, and when. */
@@ -1991,7 +2015,6 @@ export interface components {
             yes?: boolean;
         };
         ConversationAsking: {
-            again?: string;
             answer?: components["schemas"]["ConversationAnswer"];
             /** Format: date-time */
             asked_at?: string;
@@ -2191,7 +2214,6 @@ export interface components {
             waited: number;
         };
         ConversationRunLink: {
-            again?: string;
             asked?: boolean;
             held?: boolean;
             /** Format: int64 */
@@ -2406,6 +2428,15 @@ export interface components {
             request?: string;
             type: string;
         };
+        Evidence: {
+            source?: string;
+            text: string;
+            title: string;
+            /** @description An https link to more. */
+            url?: string;
+            /** @description The text at the last approval. */
+            was?: string;
+        };
         Example: {
             after: string;
             /** Format: date-time */
@@ -2417,6 +2448,15 @@ export interface components {
             tool: string;
             weakenings?: string[] | null;
             what: string;
+        };
+        Fact: {
+            /** @description Characters are shown as codes: the value may imitate another one. */
+            flagged?: boolean;
+            label: string;
+            masked?: boolean;
+            value: string;
+            /** @description The requested value if it was edited. */
+            was?: string;
         };
         Field: {
             location?: string;
@@ -2942,6 +2982,25 @@ export interface components {
             text: string;
             version?: string;
         };
+        Presentation: {
+            /** @description What people can do, the main action first. Omitted if the request is not open. */
+            actions?: components["schemas"]["Action"][] | null;
+            /** @description What the decision can be based on. */
+            evidence?: components["schemas"]["Evidence"][] | null;
+            /** @description What the decision is about: the arguments as they would be executed, the state of a held run, or the values of a question. */
+            facts?: components["schemas"]["Fact"][] | null;
+            /** @description Texts of the agent that are not verified. */
+            said?: components["schemas"]["Quote"][] | null;
+            /** @description Who wants what. */
+            sentence: string;
+            /**
+             * @description What people are asked for.
+             * @enum {string}
+             */
+            shape: "approval" | "gate" | "hold" | "question" | "choice" | "form" | "review" | "doubt";
+            /** @description The request in a few words, for lists. */
+            title: string;
+        };
         PriorDecision: {
             /** Format: date-time */
             at: string;
@@ -3036,6 +3095,10 @@ export interface components {
             urgentRisk?: number;
             /** @description An IANA time zone, such as Europe/Zurich. */
             zone: string;
+        };
+        Quote: {
+            by: string;
+            text: string;
         };
         Receipt: {
             /**
@@ -3158,6 +3221,8 @@ export interface components {
             masked?: string[] | null;
             /** @description Where the run can continue: a list of alternatives, each with the names of the nodes that are entered together; an empty alternative is the end. Only while the request is open, and if the graph is known. */
             next?: (string[] | null)[] | null;
+            /** @description The request in words, in the language of Accept-Language (en or de). In lists it has only shape, title and sentence. */
+            presentation?: components["schemas"]["Presentation"];
             /** @description The reason why the program did not use the last answer. */
             refused?: string;
             /** @description The digest of what is shown; send it back with the decision. */
@@ -5248,7 +5313,10 @@ export interface operations {
     "delete-view": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The languages of the reader, for the words of the presentation. */
+                "Accept-Language"?: string;
+            };
             path: {
                 id: string;
             };
@@ -5474,7 +5542,10 @@ export interface operations {
                 /** @description Page size, 100 by default. A page has fewer items if they are large, or if the search matches few of many requests. */
                 limit?: number;
             };
-            header?: never;
+            header?: {
+                /** @description The languages of the reader, for the words of the presentations. */
+                "Accept-Language"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -5613,7 +5684,10 @@ export interface operations {
     "get-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The languages of the reader, for the words of the presentation. */
+                "Accept-Language"?: string;
+            };
             path: {
                 id: string;
             };
@@ -6073,7 +6147,10 @@ export interface operations {
     "reveal-request": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The languages of the reader, for the words of the presentation. */
+                "Accept-Language"?: string;
+            };
             path: {
                 id: string;
             };
@@ -6218,7 +6295,10 @@ export interface operations {
     "report-viewing": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The languages of the reader, for the words of the presentation. */
+                "Accept-Language"?: string;
+            };
             path: {
                 id: string;
             };

@@ -127,7 +127,6 @@ func (h *Handler) Accept(ctx context.Context, account, id string, msg Message) (
 		if err != nil {
 			return err
 		}
-		known.Runs = s.pastRuns()
 		msg.Judgement = nil
 		if again, ok := h.config.Machine.Consult(&s.Conversation, msg); ok && judgement != nil && again.ID == judged.ID && again.Status == judged.Status {
 			msg.Judgement = judgement
@@ -315,7 +314,6 @@ func (h *Handler) absorbOpen(ctx context.Context, s *stored, tx *tx, link RunLin
 			break
 		}
 		s.link(link.Run).Asked = true
-		known.Again = link.Again
 		result, err := h.config.Machine.Add(&s.Conversation, "", Target{Run: link.Run, Interrupt: q.Interrupt}, q.Question, known, now)
 		if err != nil {
 			return err // Ask has validated it
@@ -345,9 +343,9 @@ func (h *Handler) apply(ctx context.Context, s *stored, tx *tx, result Result, l
 			answer := e.Answer
 			s.Outbox = append(s.Outbox, outgoing{ID: ident.Derive("reply", s.ID, e.Target.Run, e.Target.Interrupt), Run: e.Target.Run, Question: e.Question, Target: e.Target, Answer: &answer})
 		case StartRun:
-			s.startRun(line, "", e.Again)
+			s.startRun(line, "")
 		case AskPerson:
-			s.startRun(s.Earlier+len(s.Lines), e.Question, "")
+			s.startRun(s.Earlier+len(s.Lines), e.Question)
 		case SaveEntity:
 			err = tx.saveEntity(ctx, s, e.Entity)
 		case SaveFacts:
@@ -363,14 +361,9 @@ func (h *Handler) apply(ctx context.Context, s *stored, tx *tx, result Result, l
 	return nil
 }
 
-// startRun starts a run about a line. One that does another run again is about the same line as
-// that.
-func (s *stored) startRun(line int, question, again string) {
-	if past := s.past(again); past != nil {
-		line = past.Line
-	}
+func (s *stored) startRun(line int, question string) {
 	run := fmt.Sprintf(enduser.RunPrefix+"%s-%d", s.key(), s.PastRuns+len(s.Runs)+1)
-	s.Runs = append(s.Runs, RunLink{Run: run, Line: line, Question: question, Again: again})
+	s.Runs = append(s.Runs, RunLink{Run: run, Line: line, Question: question})
 	s.Outbox = append(s.Outbox, outgoing{ID: run, Run: run, Start: true, Question: question})
 }
 

@@ -254,3 +254,53 @@ func remember(c *Conversation, a *Asking, answer Answer, now time.Time, r *Resul
 		r.add(SaveMemory{entry})
 	}
 }
+
+// correct replaces an answer that was accepted, moves the facts that were stored with it, and lists
+// the questions that depended on it. Runs that have used the answer are not repeated.
+func (m *Machine) correct(c *Conversation, a *Asking, msg Message, r *Result) {
+	before := *a.Answer
+	if before.Option == msg.Choice {
+		m.remark(c, "corrected_alone", r)
+		return
+	}
+	a.Turns = append(a.Turns, Turn{
+		Question: a.Shown, Template: a.Template, Reply: raw(msg), Verdict: IsAnswer,
+		Modality: c.Modality, Actor: msg.Actor, AskedAt: a.AskedAt, At: msg.At,
+	})
+	after := Answer{Option: msg.Choice, Raw: raw(msg), Method: ByCorrection, Score: 1, Actor: msg.Actor, Modality: c.Modality, At: msg.At}
+	a.Answer, a.CorrectedFrom = &after, orElseMethod(a.CorrectedFrom, before)
+	affected := []*Asking{a}
+	for i := range c.Memory {
+		if c.Memory[i].Question != a.ID && !slices.Contains(c.Memory[i].Dependents, a.ID) {
+			continue
+		}
+		c.Memory[i].Answer = after
+		if c.Memory[i].Scope == ScopeUser {
+			r.add(SaveMemory{c.Memory[i]})
+		}
+		for _, id := range append([]string{c.Memory[i].Question}, c.Memory[i].Dependents...) {
+			if d := c.Find(id); d != nil && d != a {
+				copied := after
+				d.Answer = &copied
+				affected = append(affected, d)
+			}
+		}
+	}
+	var names []string
+	for _, d := range affected {
+		if len(d.Question.Facts) > 0 {
+			r.add(SaveFacts{Question: d.ID, Entity: msg.Choice, Instead: before.Option, Facts: d.Question.Facts})
+		}
+		if d != a {
+			names = append(names, d.Question.Text)
+		}
+		for _, fact := range d.Question.Facts {
+			names = append(names, fact.Name+": "+fact.Value)
+		}
+	}
+	if len(names) == 0 {
+		m.remark(c, "corrected_alone", r)
+		return
+	}
+	m.remark(c, "corrected", r, "a", strings.Join(names, "; "))
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/internal/channelerror"
 	"github.com/fermata-go/fermata/internal/desk"
@@ -149,7 +150,7 @@ func (o *Sender) Card(ctx context.Context, account, id string) (channel.Card, er
 }
 
 func (o *Sender) cardOf(ctx context.Context, account, id string, request *docs.Request, linkOnly bool, now time.Time) (channel.Card, error) {
-	unreadable := channel.Card{Request: id, Title: "Request cannot be read", Sentence: "A request cannot be read by this server.", Link: channel.RequestURL(o.config.BaseURL, id), At: now}
+	unreadable := channel.Card{Request: id, Presentation: api.Presentation{Title: "Request cannot be read", Sentence: "A request cannot be read by this server."}, Link: channel.RequestURL(o.config.BaseURL, id), At: now}
 	if request == nil {
 		return unreadable, nil
 	}
@@ -164,7 +165,7 @@ func (o *Sender) cardOf(ctx context.Context, account, id string, request *docs.R
 		}
 	}
 	return channel.NewCard(channel.Source{
-		Request: request.Request, Data: data, Agent: item.Graph, Environment: o.config.Environment, BaseURL: o.config.BaseURL, LinkOnly: linkOnly, Now: now,
+		Request: request.Request, Data: data, Address: item.Address, AnswerSchema: item.AnswerSchema, Agent: item.Graph, Environment: o.config.Environment, BaseURL: o.config.BaseURL, LinkOnly: linkOnly, Now: now,
 	}), nil
 }
 

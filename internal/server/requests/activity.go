@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/presentation"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
@@ -84,6 +85,24 @@ func addActivity(activity *api.Activity, doc desk.Request) {
 // shownRequest returns a request with its activity, as the caller may see it.
 func (h *Handlers) shownRequest(ctx context.Context, q executor.RequestView) api.Request {
 	return visibility.Masked(endpoint.Principal(ctx), q, h.withActivity(ctx, q))
+}
+
+// presented returns a request with its words in a language.
+func presented(q executor.RequestView, r api.Request, language string) api.Request {
+	if q.Request == nil || r.Activity == nil {
+		return r
+	}
+	s := presentation.Source{Request: *q.Request, Data: r.Data, Masked: r.Masked, Address: r.Address, AnswerSchema: r.AnswerSchema, Agent: q.Graph, Language: language}
+	if r.Activity.Edit != nil {
+		s.Edited = r.Activity.Edit.Args
+	}
+	for _, verb := range r.Activity.Verbs {
+		if r.Activity.IneligibleReason == "" {
+			s.Verbs = append(s.Verbs, requirement.Verb(verb))
+		}
+	}
+	r.Presentation = new(presentation.Of(s))
+	return r
 }
 
 // withActivity adds the activity of a request, if the desk knows the request. Nothing is masked.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/language"
 	"github.com/fermata-go/fermata/internal/search"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
@@ -22,6 +23,8 @@ type requestsInput struct {
 	Order  string `query:"order" enum:"oldest,newest" default:"oldest" doc:"Which requests come first. Decided requests are ordered by the time of their decision, the others by the time they were made."`
 	Cursor string `query:"cursor" maxLength:"4096" doc:"The cursor of the next or the previous page."`
 	Limit  int    `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 100 by default. A page has fewer items if they are large, or if the search matches few of many requests."`
+
+	Language string `header:"Accept-Language" maxLength:"200" doc:"The languages of the reader, for the words of the presentations."`
 }
 
 // requestCursor is a position between two requests. Back is a page that ends there.
@@ -43,6 +46,7 @@ type requestList struct {
 	// state and kind restrict the result beyond the filter; "" for all.
 	state, kind string
 	now         time.Time
+	language    string
 	limit       int
 	newest      bool
 	cursor      *requestCursor // nil: the first page
@@ -52,7 +56,7 @@ type requestList struct {
 
 // requestListOf returns the list that the caller asks for.
 func (h *Handlers) requestListOf(ctx context.Context, in *requestsInput) (*requestList, error) {
-	l := &requestList{Handlers: h, ctx: ctx, me: endpoint.Principal(ctx), now: time.Now(), limit: endpoint.PageSize(in.Limit), newest: in.Order == "newest"}
+	l := &requestList{Handlers: h, ctx: ctx, me: endpoint.Principal(ctx), now: time.Now(), limit: endpoint.PageSize(in.Limit), newest: in.Order == "newest", language: language.Preferred(in.Language)}
 	var err error
 	if l.search, err = search.Parse(in.Q); err != nil {
 		return nil, problems.New("bad_request", "the search is not valid: %s", err)
@@ -289,7 +293,14 @@ func (l *requestList) shown(q executor.RequestView) (r api.Request, ok bool, err
 	if r.Activity != nil {
 		r.Activity.History, r.Activity.Comments, r.Activity.Clarifications = nil, nil, nil
 	}
-	return r, l.search.Match(searchable(r), l.now), nil
+	if !l.search.Match(searchable(r), l.now) {
+		return r, false, nil
+	}
+	r = presented(q, r, l.language)
+	if p := r.Presentation; p != nil {
+		r.Presentation = &api.Presentation{Shape: p.Shape, Title: p.Title, Sentence: p.Sentence}
+	}
+	return r, true, nil
 }
 
 // searchable returns the values of a request that a search looks at.

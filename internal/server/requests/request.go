@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/language"
 	"github.com/fermata-go/fermata/internal/limits"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/server/authn"
@@ -21,7 +22,8 @@ import (
 )
 
 type requestInput struct {
-	ID string `path:"id" maxLength:"512"`
+	ID       string `path:"id" maxLength:"512"`
+	Language string `header:"Accept-Language" maxLength:"200" doc:"The languages of the reader, for the words of the presentation."`
 }
 
 type requestOutput struct{ Body api.Request }
@@ -49,7 +51,7 @@ func (h *Handlers) getRequest(ctx context.Context, in *requestInput) (*requestOu
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	return h.requestPageOf(ctx, q, h.shownRequest(ctx, q))
+	return h.requestPageOf(ctx, q, presented(q, h.shownRequest(ctx, q), language.Preferred(in.Language)))
 }
 
 // requestPageOf completes a request for its own page.

@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/fermata-go/fermata/internal/executor"
+	"github.com/fermata-go/fermata/internal/language"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/endpoint"
 	"github.com/fermata-go/fermata/internal/server/problems"
@@ -25,5 +26,5 @@ func (h *Handlers) reveal(ctx context.Context, in *requestInput) (*requestOutput
 	if err != nil {
 		return nil, problems.Of(err)
 	}
-	return h.requestPageOf(ctx, q, h.withActivity(ctx, q))
+	return h.requestPageOf(ctx, q, presented(q, h.withActivity(ctx, q), language.Preferred(in.Language)))
 }

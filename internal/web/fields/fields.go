@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fermata-go/fermata/internal/actiontext"
 	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
@@ -178,7 +177,7 @@ func (f Field) Label() string {
 	if f.Title != "" {
 		return f.Title
 	}
-	return actiontext.Label(f.Name)
+	return f.Name
 }
 
 // Input returns the kind of input as a word for the template.

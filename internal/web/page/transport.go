@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/language"
 )
 
 // forwarded are the headers of a browser's request that the API gets too: the session, what the
@@ -45,6 +46,7 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	if call.Body == nil {
 		call.Body = http.NoBody
 	}
+	call.Header.Set("Accept-Language", language.Of(t.browser))
 	answer := &recorder{header: make(http.Header)}
 	t.api.ServeHTTP(answer, call)
 	// a session that is in use is renewed

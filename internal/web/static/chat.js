@@ -67,15 +67,13 @@ class ChatElement extends HTMLElement {
     if (putHTML(box, await answer.text())) this.show(box);
   }
 
-  /** Adds new lines in their place, and replaces what has changed: corrected answers, and the open questions. */
+  /** Adds new lines in their place, and replaces the open questions if they have changed. */
   show(box) {
     const log = this.thread.querySelector(".log");
     let added = false;
     for (const line of box.querySelectorAll(".bubble")) {
       const n = Number(line.dataset.n);
-      const old = log.querySelector(`[data-n="${n}"]`);
-      if (old?.dataset.key !== line.dataset.key) old?.replaceWith(line); // an answer was corrected
-      if (old) continue;
+      if (log.querySelector(`[data-n="${n}"]`)) continue;
       log.insertBefore(line, [...log.children].find((other) => Number(other.dataset.n) > n) ?? null);
       added = true;
     }

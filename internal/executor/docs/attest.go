@@ -54,8 +54,8 @@ func Attest(i store.Interrupt, request *desk.Request, answer json.RawMessage) (j
 }
 
 // ReadAnswer returns what the run gets of a decided interrupt: the answer with its attested fields,
-// or the refusal if the interrupt was rejected or returned. The kinds of approvals and gates have an
-// answer for a rejection.
+// or the refusal if the interrupt was rejected or returned. The kinds of approvals and gates have
+// an answer for a rejection.
 func ReadAnswer(i store.Interrupt, request *desk.Request, answer json.RawMessage) (json.RawMessage, *fermata.Refusal, error) {
 	if i.Verdict != store.VerdictReject || i.Kind == fermata.Approval.Name() {
 		answer, err := Attest(i, request, answer)

@@ -75,6 +75,11 @@ func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.Errorf("the model got %s: %v", body, err)
 	}
 	last := len(q.Messages) - 1
+	if !q.Stream && len(q.Tools) == 0 && last > 0 && strings.Contains(q.Messages[last].Content, "The person who decides wants to know: Why?") {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, `{"id":"c","object":"chat.completion","created":1,"model":"gpt-5-mini","choices":[{"index":0,"message":{"role":"assistant","content":"It was scratched."},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`)
+		return
+	}
 	switch {
 	case r.Method != http.MethodPost, r.URL.Path != "/v1/chat/completions", r.Header.Get("Authorization") != "Bearer "+chatModelKey, !q.Stream, !q.StreamOptions.IncludeUsage,
 		q.Model != "gpt-5-mini", last < 1, q.Messages[0].Role != "system", !strings.Contains(q.Messages[0].Content, "customers of a shop"), len(q.Tools) != 2:

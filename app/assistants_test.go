@@ -197,7 +197,19 @@ func TestAssistants_ApprovedCallHappensOnce(t *testing.T) {
 	if text := string(asked.Data); !strings.Contains(text, `"action":"refund"`) || !strings.Contains(text, `"args":{"order":"A-17","euros":30.00,"reason":"scratched"}`) {
 		t.Errorf("the approver sees %s", text)
 	}
-	decide(t, bob, asked.ID, `{"verb":"approve"}`)
+	if _, err := bob.Act(t.Context(), asked.ID, "clarify", api.RequestAction{Text: "Why?"}); err != nil {
+		t.Fatal(err)
+	}
+	awaiting(t, "the reply of the model", func() bool {
+		if asked, err = bob.Request(t.Context(), asked.ID); err != nil {
+			t.Fatal(err)
+		}
+		reply := asked.Activity.Clarifications[0].Reply
+		return reply != nil && reply.Text == "It was scratched."
+	})
+	if _, err := bob.Decide(t.Context(), asked.ID, api.Decide{Answer: json.RawMessage(`{"verb":"approve"}`), Shown: asked.Shown}); err != nil {
+		t.Fatal(err)
+	}
 	if got := answer(t, ada, "c1"); got != "The shop says: refund R-1 is done, authorized by (secret)" {
 		t.Errorf("the answer is %q", got)
 	}

@@ -78,7 +78,7 @@ func assistantGraph(a config.Assistant) (inproc.Graph, error) {
 	return inproc.Agent(agent.RunnerConfig{
 		Agent: chat, EnableStreaming: true,
 		Limits: agent.Limits{ModelCalls: a.Limits.Steps, Tokens: int64(a.Limits.Tokens), Time: time.Duration(a.Limits.Time)},
-	}), nil
+	}, inproc.Explain(model)), nil // the requester is an end user, who cannot see requests
 }
 
 // modelURLs are the addresses of the services, which the vendors' clients use without a base URL.

@@ -192,7 +192,7 @@ func TestChat_ConversationBeginsWithAChosenAssistant(t *testing.T) {
 	got := b.Post("/chat", "text", "refund my order", "assistant", "clerk")
 	path := conversationPath.FindString(got.Header.Get("Location"))
 	page := b.Get(path)
-	want(t, page, http.StatusOK, "An approver has to agree first.", "Shop &lt;desk&gt; ·")
+	want(t, page, http.StatusOK, "Another person has to decide first.", "Shop &lt;desk&gt; ·")
 	if strings.Contains(page.Body, `name="assistant"`) {
 		t.Error("the assistant of a conversation can be changed")
 	}

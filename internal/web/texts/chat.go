@@ -17,7 +17,7 @@ var chatTexts = Translation{
 	"chat.start.text":   "Write a message. The assistant asks you back if something is missing.",
 	"chat.start.try":    "For example:",
 	"chat.assistant":    "Assistant",
-	"chat.held":         "An approver has to agree first. The answer appears here.",
+	"chat.held":         "Another person has to decide first. The answer appears here.",
 	"chat.message":      "Message",
 	"chat.placeholder":  "Write a message",
 	"chat.send":         "Send",

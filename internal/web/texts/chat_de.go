@@ -17,7 +17,7 @@ var chatGerman = Translation{
 	"chat.start.text":   "Schreiben Sie eine Nachricht. Der Assistent fragt nach, wenn etwas fehlt.",
 	"chat.start.try":    "Zum Beispiel:",
 	"chat.assistant":    "Assistent",
-	"chat.held":         "Zuerst muss eine andere Person zustimmen. Die Antwort erscheint hier.",
+	"chat.held":         "Zuerst muss eine andere Person entscheiden. Die Antwort erscheint hier.",
 	"chat.message":      "Nachricht",
 	"chat.placeholder":  "Nachricht schreiben",
 	"chat.send":         "Senden",

@@ -84,7 +84,7 @@ func (s *Server) start(address string) {
 	sealer, err := seal.New(seal.Key{1})
 	s.must(err)
 	graphs := s.config.Graphs
-	if s.config.Assistant != "" {
+	if s.config.Assistant != "" || len(s.config.Assistants) > 0 {
 		person, err := runs.HandOver()
 		s.must(err)
 		graphs = append(graphs[:len(graphs):len(graphs)], person)
@@ -116,7 +116,7 @@ func (s *Server) start(address string) {
 
 func (s *Server) openDialog(sealer encrypted.Sealer) *conversation.Handler {
 	s.Helper()
-	if s.config.Assistant == "" {
+	if s.config.Assistant == "" && len(s.config.Assistants) == 0 {
 		return nil
 	}
 	connected, err := runs.New(runs.Config{Executor: s.Executor, Graph: s.config.Assistant, Assistants: s.config.Assistants, Person: "inproc:" + runs.HandOverGraph})

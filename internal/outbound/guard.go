@@ -29,6 +29,8 @@ type Config struct {
 	// Allow are hosts that may be called although they are not public, by any scheme and port:
 	// host names, addresses or prefixes.
 	Allow []string
+	// Setting is the name of the setting of Allow, for errors; "" if there is none.
+	Setting string
 	// Roots are the certificate authorities. Defaults to those of the system.
 	Roots *x509.CertPool
 	// Resolver resolves host names. Defaults to net.DefaultResolver.
@@ -41,6 +43,7 @@ var errForbidden = errors.New("the address is not public")
 // Client decides which hosts may be called, and calls them. A compromised agent must not use
 // Fermata to reach hosts that it cannot reach itself (SSRF).
 type Client struct {
+	setting  string
 	names    map[string]bool
 	prefixes []netip.Prefix
 	strict   *http.Client // checks each address before it connects
@@ -49,7 +52,7 @@ type Client struct {
 
 // NewClient returns a client. It returns an error for an invalid entry of Config.Allow.
 func NewClient(config Config) (*Client, error) {
-	c := &Client{names: make(map[string]bool)}
+	c := &Client{setting: config.Setting, names: make(map[string]bool)}
 	for _, entry := range config.Allow {
 		if prefix, err := netip.ParsePrefix(entry); err == nil {
 			c.prefixes = append(c.prefixes, prefix.Masked())
@@ -111,11 +114,16 @@ func (c *Client) ParseURL(text string) (*url.URL, error) {
 	}
 	switch {
 	case target.Scheme != "https":
-		return nil, errors.New("only https is allowed")
+		err = errors.New("only https is allowed")
 	case target.Port() != "" && target.Port() != "443":
-		return nil, errors.New("only port 443 is allowed")
+		err = errors.New("only port 443 is allowed")
+	default:
+		err = checkHost(target.Hostname())
 	}
-	return target, checkHost(target.Hostname())
+	if err != nil && c.setting != "" {
+		err = fmt.Errorf("%w; %s lists the hosts for which this does not apply", err, c.setting)
+	}
+	return target, err
 }
 
 // trusts reports whether the config allows a host, as spelled in a URL.

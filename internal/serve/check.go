@@ -25,9 +25,15 @@ func (p *Program) TryStart(ctx context.Context, c *config.Config) error {
 	_, noCertificate := certificate(c.Listen.TLS, slog.New(slog.DiscardHandler))
 	var wrong []config.Mistake
 	for _, err := range []error{noKey, noProviders, noChannels, noDesk, noCertificate, tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir), tryClaude(ctx, c.Providers.Claude)} {
-		if err != nil {
-			// the text begins with the key
-			wrong = append(wrong, config.Mistake{Message: err.Error()})
+		list := []error{err}
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			list = joined.Unwrap()
+		}
+		for _, err := range list {
+			if err != nil {
+				// the text begins with the key
+				wrong = append(wrong, config.Mistake{Message: err.Error()})
+			}
 		}
 	}
 	if wrong == nil {

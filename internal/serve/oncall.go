@@ -32,7 +32,7 @@ func (d groupDirectory) Members(name string) ([]string, bool) {
 // openSchedules makes the on-call schedules. Calendars and PagerDuty are reached only at public
 // addresses, and at hosts that webhooks may call.
 func openSchedules(all config.OnCall, allow []string) (map[string]oncall.Schedule, error) {
-	calls, err := outbound.NewClient(outbound.Config{Allow: allow})
+	calls, err := outbound.NewClient(outbound.Config{Allow: allow, Setting: "webhooks.allow"})
 	if err != nil {
 		return nil, fmt.Errorf("webhooks.allow: %w", err)
 	}

@@ -137,9 +137,10 @@ func openPolicyFiles(ctx context.Context, all *config.Config, channels desk.Chan
 			return nil, d, fmt.Errorf("desk.timeZone: unknown time zone %q", c.TimeZone)
 		}
 	}
+	var noRoutes error
 	if c.RoutesFile != "" {
 		if d.Routes, err = ReadRoutes(c.RoutesFile, channels); err != nil {
-			return nil, d, fmt.Errorf("desk.routesFile: %w", err)
+			noRoutes = fmt.Errorf("desk.routesFile: %w", err)
 		}
 		f.routes.Store(&d.Routes)
 		d.CurrentRoutes = func() map[string]desk.Route { return *f.routes.Load() }
@@ -149,14 +150,18 @@ func openPolicyFiles(ctx context.Context, all *config.Config, channels desk.Chan
 			text, err := os.ReadFile(c.PolicyFile)
 			return c.PolicyFile, text, err
 		}
-		f.options = policy.Options{Directory: directory, Routes: routeNames(d.Routes), UnknownFields: policy.OptionalFields}
+		var routes []string // nil: the policy may name any
+		if noRoutes == nil {
+			routes = routeNames(d.Routes)
+		}
+		f.options = policy.Options{Directory: directory, Routes: routes, UnknownFields: policy.OptionalFields}
 		f.rules = policy.NewLiveSet(read, f.options)
 		if _, err := f.rules.Reload(ctx); err != nil {
-			return nil, d, fmt.Errorf("desk.policyFile: %w", err)
+			return nil, d, errors.Join(noRoutes, fmt.Errorf("desk.policyFile: %w", err))
 		}
 		d.Policy = f.rules
 	}
-	return f, d, nil
+	return f, d, noRoutes
 }
 
 // ReadRoutes reads the routes of a server that has these channels.

@@ -12,8 +12,9 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// listScreen lists open requests, oldest first. Rows do not move without a key press: new ones are
-// added at the end, and closed ones stay, marked, until the person moves or some time has passed.
+// listScreen lists open requests, those with the highest risk first. Rows do not move without a key
+// press: new ones are added at the end, and closed ones stay, marked, until the person moves or
+// some time has passed.
 type listScreen struct {
 	rows   []row
 	more   bool // the server has more than are shown
@@ -59,11 +60,13 @@ func (l *listScreen) update(items []api.Request, more bool, now time.Time) {
 			rows = append(rows, old)
 		}
 	}
+	known := len(rows)
 	for _, r := range items {
 		if _, isNew := newest[r.ID]; isNew {
 			rows = append(rows, newRow(r))
 		}
 	}
+	slices.SortStableFunc(rows[known:], func(a, b row) int { return CompareRisk(a.r, b.r) })
 	l.rows, l.more, l.loaded = rows, more, true
 }
 
@@ -289,6 +292,9 @@ func rowLines(m *model, r row, here bool, width int) []string {
 // known.
 func origin(r api.Request, me string, now time.Time) string {
 	parts := append(standing(r.Activity, me, now), r.StateKey, r.GraphID)
+	if risk := RiskText(r); risk == "medium" || risk == "high" {
+		parts = slices.Insert(parts, 0, risk+" risk")
+	}
 	if activity := r.Activity; activity != nil {
 		parts = append(parts, activity.Requester, activity.Progress)
 		if activity.Risk > 0 {

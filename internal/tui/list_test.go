@@ -20,12 +20,29 @@ func (b *harness) lineWith(text string) int {
 	return -1
 }
 
+// The request with the highest risk is the first when the list opens; a later one is added below.
+func TestList_HighestRiskFirst(t *testing.T) {
+	rated := func(r api.Request, risk int) api.Request {
+		r.Activity = &api.Activity{Risk: risk}
+		return r
+	}
+	b := newHarness(t, 80, 24, rated(review(), 1), refund(), rated(dropUsers(), 3))
+	if drop, ref, rev := b.lineWith("high risk · drop-users"), b.lineWith("refund-17"), b.lineWith("article-tea"); drop < 0 || drop > rev || rev > ref {
+		t.Errorf("drop at line %d, review at %d, refund at %d:\n%s", drop, rev, ref, b.frame())
+	}
+	late := rated(requestNamed("int_late", "late"), 3)
+	b.poll(rated(review(), 1), refund(), rated(dropUsers(), 3), late)
+	if b.lineWith("high risk · late") < b.lineWith("refund-17") {
+		t.Errorf("a new request moves the others:\n%s", b.frame())
+	}
+}
+
 func TestList_RowsDoNotMoveWhileViewed(t *testing.T) {
 	b := newHarness(t, 80, 24, dropUsers(), refund(), review())
 	b.keys("j")
-	before := b.lineWith("▌ approval          refund")
+	before := b.lineWith("▌ approval          Refund")
 	b.poll(refund(), requestNamed("int_new", "brand-new"))
-	if at := b.lineWith("▌ approval          refund"); at != before {
+	if at := b.lineWith("▌ approval          Refund"); at != before {
 		t.Errorf("the selection was at line %d, now at %d", before, at)
 	}
 	b.sees("no longer open", "brand-new")
@@ -50,7 +67,7 @@ func TestList_SelectedRowStaysWhenClosed(t *testing.T) {
 	b.poll(dropUsers(), review())
 	b.advance(2 * closedRowTTL)
 	b.poll(dropUsers(), review())
-	if b.lineWith("▌ approval          refund") < 0 {
+	if b.lineWith("▌ approval          Refund") < 0 {
 		t.Errorf("the cursor is somewhere else:\n%s", b.frame())
 	}
 	b.keys("j", "enter")

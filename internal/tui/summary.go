@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/actiontext"
 	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
@@ -49,7 +51,8 @@ var summaryFields = []string{"summary", "title", "question", "message", "reason"
 // maxSummary is more than fits on a line.
 const maxSummary = 500
 
-// Summary returns a one-line summary of a request. It is not sanitized for a terminal.
+// Summary returns a one-line summary of a request. That of an action is worded from its arguments,
+// as in the other channels, not by its agent. It is not sanitized for a terminal.
 func Summary(r api.Request) string {
 	text := []rune(summaryField(r))
 	return string(text[:min(len(text), maxSummary)])
@@ -57,13 +60,11 @@ func Summary(r api.Request) string {
 
 func summaryField(r api.Request) string {
 	if approval, ok := approvalOf(r); ok {
-		if r.Activity != nil && r.Activity.Edit != nil { // the summary is about other arguments
-			return approval.Action + " (edited) " + string(argsOf(r))
+		text := headline(actiontext.Action{Name: approval.Action, Args: argsOf(r), Schema: approval.ArgsSchema, Masked: r.Masked})
+		if r.Activity != nil && r.Activity.Edit != nil {
+			text += " (edited)"
 		}
-		if approval.Summary != "" {
-			return approval.Action + ": " + approval.Summary
-		}
-		return approval.Action + " " + string(approval.Args)
+		return text
 	}
 	if doubt, ok := InDoubtOf(r); ok {
 		return "Did " + doubt.Action + " happen? " + string(doubt.Args)
@@ -82,6 +83,34 @@ func summaryField(r api.Request) string {
 		}
 	}
 	return string(r.Data)
+}
+
+// headline words an action as a line of its own.
+func headline(action actiontext.Action) string {
+	var b strings.Builder
+	for _, part := range actiontext.Capitalized(actiontext.Of(action, actiontext.English)) {
+		b.WriteString(part.Text)
+	}
+	return b.String()
+}
+
+// CompareRisk orders requests by risk, the highest first.
+func CompareRisk(a, b api.Request) int {
+	risk := func(r api.Request) int {
+		if r.Activity == nil {
+			return 0
+		}
+		return r.Activity.Risk
+	}
+	return cmp.Compare(risk(b), risk(a))
+}
+
+// RiskText returns the name of the risk of an action; "" if its policy has none.
+func RiskText(r api.Request) string {
+	if r.Activity == nil {
+		return ""
+	}
+	return [...]string{"", "low", "medium", "high"}[min(max(r.Activity.Risk, 0), 3)]
 }
 
 // extraFields returns the short members other than the summary: they distinguish requests with the

@@ -20,7 +20,7 @@ type Sender struct{ client *outbound.Client }
 // New returns a sender. allow are hosts that may be called although they are not public: host
 // names, addresses or prefixes.
 func New(allow []string) (*Sender, error) {
-	client, err := outbound.NewClient(outbound.Config{Allow: allow})
+	client, err := outbound.NewClient(outbound.Config{Allow: allow, Setting: "webhooks.allow"})
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}

@@ -50,9 +50,12 @@ func (c *inboxList) Run(ctx context.Context, p *cli.Program) error {
 			fmt.Fprintln(w, "no open requests")
 			return
 		}
-		fmt.Fprintln(w, "REQUEST\tRUN\tKIND\tSTATE\tSINCE\tASKS")
+		fmt.Fprintln(w, "REQUEST\tRUN\tKIND\tSTATE\tRISK\tSINCE\tASKS")
+		if !c.All {
+			slices.SortStableFunc(page.Items, tui.CompareRisk)
+		}
 		for _, r := range page.Items {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, cli.Truncate(r.StateKey), cli.Truncate(r.Kind), r.State, cli.Ago(r.CreatedAt), cli.Truncate(cli.UnescapeHTML([]byte(tui.Summary(r)))))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, cli.Truncate(r.StateKey), cli.Truncate(r.Kind), r.State, cmp.Or(tui.RiskText(r), "-"), cli.Ago(r.CreatedAt), cli.Truncate(cli.UnescapeHTML([]byte(tui.Summary(r)))))
 		}
 		cli.PrintMore(w, page.Next)
 		printRequestHints(w)
@@ -106,6 +109,9 @@ func (c *decideFlags) decide(ctx context.Context, p *cli.Program, answer func(ap
 			fmt.Fprintf(w, "recorded\teffective at %s\nundo\tfermata undo %s\n", pending.EffectiveAt.UTC().Format(time.RFC3339), c.ID)
 		})
 	}
+	if err == nil && !p.JSON {
+		fmt.Fprintf(p.Out, "%s: %s\n", cmp.Or(verbTexts[verbOf(data)], "answered"), cli.OneLine(tui.Summary(r)))
+	}
 	err = printOutcome(p, outcome, err)
 	if errors.Is(err, cli.ErrRefused) && verbOf(data) == "reject" { // as the person wanted it
 		return nil
@@ -123,6 +129,9 @@ func (c decideFlags) printVote(ctx context.Context, p *cli.Program, to *client.C
 		fmt.Fprintf(w, "recorded\t%s\nrun\t%s still waits\n", cli.OneLine(tui.VoteText(r.Activity)), cli.OneLine(r.StateKey))
 	})
 }
+
+// verbTexts are the past tenses of verbs.
+var verbTexts = map[string]string{"approve": "approved", "reject": "rejected"}
 
 // verbOf returns the verb of an answer; "" if it has none.
 func verbOf(answer json.RawMessage) string {

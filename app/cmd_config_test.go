@@ -21,7 +21,7 @@ func TestConfigCheck_ReportsStartupErrors(t *testing.T) {
 		"desk: {policyFile: none.yaml}":                          "desk.policyFile: open none.yaml: no such file",
 		"desk: {policyFile: bad.yaml}":                           "bad.yaml:1",
 		"desk: {routesFile: none.yaml}":                          "desk.routesFile",
-		"desk: {routesFile: none.yaml, policyFile: bad.yaml}":    "desk.policyFile: bad.yaml:1",
+		"desk: {routesFile: none.yaml, policyFile: bad.yaml}":    "no such file or directory\n  desk.policyFile: policy: load failed",
 		"desk: {groupsFile: none.yaml}":                          "desk.groupsFile",
 		"desk: {timeZone: Mars}":                                 `desk.timeZone: unknown time zone "Mars"`,
 		"webhooks: {allow: [10.0.0.0/99]}":                       "webhooks.allow",

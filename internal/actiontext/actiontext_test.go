@@ -58,3 +58,11 @@ func TestOf_WordsAreTranslated(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestLabel_SplitsNames(t *testing.T) {
+	for name, want := range map[string]string{"legalName": "legal name", "payment_days": "payment days", "amount": "amount", "IBAN": "IBAN", "": "", "to\u202enameX": "to\u202enameX"} {
+		if got := actiontext.Label(name); got != want {
+			t.Errorf("%q is %q", name, got)
+		}
+	}
+}

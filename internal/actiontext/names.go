@@ -121,6 +121,17 @@ func notName(r rune) bool {
 	return r >= utf8.RuneSelf || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./: ", r)
 }
 
+// Label returns the name of an argument or a field as words in lower case: "legalName" is "legal
+// name". A name that is one word, or has other characters than letters, digits and separators, is
+// returned as it is.
+func Label(name string) string {
+	words := splitWords(name)
+	if len(words) < 2 || strings.ContainsFunc(name, notName) {
+		return name
+	}
+	return strings.Join(words, " ")
+}
+
 // splitWords splits a name at separators and before upper-case letters, in lower case.
 func splitWords(name string) (words []string) {
 	start, previous := -1, rune(0)

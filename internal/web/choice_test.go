@@ -21,6 +21,19 @@ func TestChoice_OffersTheOptionsOfTheQuestion(t *testing.T) {
 	}
 }
 
+// A form shows why it is asked and which fields the answer has, in words. Afterwards the page says
+// what became of the run.
+func TestForm_ShowsTheReasonAndItsFields(t *testing.T) {
+	s := open(t)
+	id := ask(t, s, "inproc:register-supplier", "s-1", `{"name":"Blum"}`)
+	b := s.SignIn("ann")
+	want(t, b.Get("/requests/"+id), http.StatusOK, "<details class=\"fold\" open>", "An invoice arrived from a supplier", "To fill in: legal name, iban, currency, payment days")
+	form := b.Get("/requests/" + id + "/respond")
+	want(t, form, http.StatusOK, ">payment days")
+	fields := hidden(form, "op", "send", "v/legalName", "Blum AG", "v/iban", "DE1", "s/currency", "0", "v/paymentDays", "30")
+	want(t, b.Follow(b.Post("/requests/"+id+"/respond", fields...)), http.StatusOK, "Answered by ann", `href="/runs/s-1">Run: Completed</a>`)
+}
+
 // The form about an effect in doubt says what each answer causes, and offers no bare true and
 // false.
 func TestDoubt_AnswersSayWhatTheyCause(t *testing.T) {

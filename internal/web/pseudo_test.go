@@ -67,6 +67,8 @@ func (r *recorder) take() string {
 	r.data.Reset()
 	// A JSON text within a JSON text has its quotes escaped.
 	data = regexp.MustCompile(`\\+(u[0-9a-f]{4}|.)`).ReplaceAllString(data, " ")
+	// Names of fields are shown as words.
+	data += " | " + regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(data, "$1 $2")
 	return " " + strings.ToLower(strings.Join(latinWords.FindAllString(data, -1), " | ")) + " "
 }
 

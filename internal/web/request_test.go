@@ -65,7 +65,7 @@ func TestRequest_ApproveRunsOnce(t *testing.T) {
 	}
 	want(t, b.Get("/requests/"+id), http.StatusOK, "Approved by ann")
 	record := b.Get("/api/v1/requests/" + id)
-	want(t, record, http.StatusOK, `"channel":"web"`, `"template":"web-approval@2"`)
+	want(t, record, http.StatusOK, `"channel":"web"`, `"template":"web-approval@3"`)
 }
 
 func TestRequest_FlaggedValueMustBeConfirmed(t *testing.T) {

@@ -59,7 +59,15 @@ func TestGraphs_StartARun(t *testing.T) {
 	s := open(t)
 	b := s.SignIn("ann")
 	want(t, b.Get("/graphs"), http.StatusOK, "inproc:content-review", "Writes a text")
-	want(t, b.Get("/graphs/inproc:content-review"), http.StatusOK, "<svg", "&#34;topic&#34;", "Start a run")
+	form := b.Get("/graphs/inproc:content-review?key=theirs")
+	want(t, form, http.StatusOK, "<svg", `name="v/topic"`, "Start a run")
+	if strings.Contains(form.Body, "theirs") {
+		t.Error("a link fills the form")
+	}
+	want(t, b.Post("/graphs/inproc:content-review/start", hidden(form, "op", "json", "v/topic", "tea")...), http.StatusOK, "&#34;topic&#34;: &#34;tea&#34;", "</textarea>")
+	// a field is sent as the schema says, and the page of the run is shown
+	fielded := b.Follow(b.Post("/graphs/inproc:content-review/start", hidden(form, "op", "send", "v/topic", "coffee", "key", "typed-form")...))
+	want(t, fielded, http.StatusOK, "The run was started.", "Waiting", "typed-form")
 	got := b.Post("/graphs/inproc:content-review/start", "input", `{"topic":"tea"}`, "key", "tea", "idempotency_key", "1")
 	want(t, b.Follow(got), http.StatusOK, "The run was started.", "Waiting")
 	// what was typed is kept

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fermata-go/fermata/internal/actiontext"
 	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
@@ -177,7 +178,7 @@ func (f Field) Label() string {
 	if f.Title != "" {
 		return f.Title
 	}
-	return f.Name
+	return actiontext.Label(f.Name)
 }
 
 // Input returns the kind of input as a word for the template.

@@ -250,7 +250,7 @@ func (m *Model) Rendering() api.Rendering {
 	for _, e := range m.Evidence {
 		text += "\n" + safehtml.Plain(e.Title) + "\n" + string(e.Value) + e.Text
 	}
-	return api.NewRendering(text, "web", m.template(m.view.Kind+"@2"))
+	return api.NewRendering(text, "web", m.template(m.view.Kind+"@3"))
 }
 
 // template names a template and its version, and the language if it is not English.

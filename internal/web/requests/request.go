@@ -5,6 +5,7 @@
 package requests
 
 import (
+	"encoding/json"
 	"html/template"
 	"io/fs"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/schemaform"
 	"github.com/fermata-go/fermata/internal/web/fields"
 	"github.com/fermata-go/fermata/internal/web/page"
 	"github.com/fermata-go/fermata/internal/web/texts"
@@ -47,13 +49,25 @@ func Routes(s *Pages) page.Routes {
 // Funcs returns the template functions about requests.
 func Funcs(texts texts.Translation) template.FuncMap {
 	return template.FuncMap{
-		"text":     textAt,
-		"list":     listAt,
-		"first":    firstText,
-		"choices":  choicesOf,
-		"phrase":   func(d ViewData) template.HTML { return phraseHTML(phraseOf(texts, d)) },
-		"headline": func(d ViewData) template.HTML { return headline(texts, d) },
+		"text":         textAt,
+		"list":         listAt,
+		"first":        firstText,
+		"choices":      choicesOf,
+		"phrase":       func(d ViewData) template.HTML { return phraseHTML(phraseOf(texts, d)) },
+		"answerfields": answerFields,
+		"headline":     func(d ViewData) template.HTML { return headline(texts, d) },
 	}
+}
+
+// answerFields returns the labels of the fields that an answer has.
+func answerFields(schema json.RawMessage) (labels []string) {
+	if len(schema) == 0 {
+		return nil
+	}
+	for _, f := range schemaform.New(schema, nil).Fields {
+		labels = append(labels, fields.Of(f, nil).Label())
+	}
+	return labels
 }
 
 // PageData is the data of the request page, and of the right side of the inbox.
@@ -69,6 +83,8 @@ type PageData struct {
 	// Abilities are the capabilities of the provider of the run.
 	Abilities []Ability
 	Similar   []similarDecision
+	// Run is the run of a closed request, as it is now; nil if it is not known.
+	Run *client.RunView
 	// Viewing names the other people who look at the request.
 	Viewing string
 	// Back leads to the list that the request was opened from; List is nil without one.
@@ -141,10 +157,16 @@ func (s *Pages) PageData(v *page.Visit, r api.Request) (*PageData, error) {
 }
 
 // SetGraph sets the drawing of the graph with the waiting node marked, if it has one, and the
-// capabilities of the provider. A program that is no longer deployed has neither.
+// capabilities of the provider. A program that is no longer deployed has neither. It sets the run
+// of a closed request, unless its state key has another run by now.
 func (d *PageData) SetGraph(v *page.Visit, r api.Request) {
 	if r.StateKey == "" {
 		return
+	}
+	if !d.Open() {
+		if run, err := v.API.Run(v.Context(), r.StateKey); err == nil && !run.CreatedAt.After(r.CreatedAt) {
+			d.Run = &run
+		}
 	}
 	g, err := v.API.RunGraph(v.Context(), r.StateKey)
 	if err != nil {

@@ -37,6 +37,8 @@ var requestTexts = Translation{
 	"request.doubt.error":       "error of the call",
 	"request.doubt.check":       "Look for the idempotency key at the target before you answer.",
 	"request.alldata":           "All data",
+	"request.runnow":            "Run:",
+	"request.answerfields":      "To fill in:",
 	"request.digest":            "sha256",
 	"request.expires":           "Expires",
 	"request.asked":             "Asked",

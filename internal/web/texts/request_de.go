@@ -37,6 +37,8 @@ var requestGerman = Translation{
 	"request.doubt.error":       "Fehler des Aufrufs",
 	"request.doubt.check":       "Suchen Sie im Zielsystem nach dem Idempotenzschlüssel, bevor Sie antworten.",
 	"request.alldata":           "Alle Daten",
+	"request.runnow":            "Lauf:",
+	"request.answerfields":      "Auszufüllen:",
 	"request.digest":            "sha256",
 	"request.expires":           "Frist",
 	"request.asked":             "Gestellt",

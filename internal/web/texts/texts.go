@@ -403,9 +403,16 @@ var coreTexts = Translation{
 	"me.method.password": "Password",
 	"me.method.passkey":  "Passkey",
 	"me.strength":        "Strength",
-	"me.since":           "Since",
-	"me.until":           "Ends",
-	"me.more":            "More",
+
+	"me.strength.slack_linked": "Linked chat account",
+	"me.strength.token":        "One factor",
+	"me.strength.sso":          "Identity provider",
+	"me.strength.sso_mfa":      "Several factors",
+	"me.strength.hardware":     "Several factors, with hardware",
+
+	"me.since": "Since",
+	"me.until": "Ends",
+	"me.more":  "More",
 
 	// docs.go
 	"docs.title":      "API documentation",

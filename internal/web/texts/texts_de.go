@@ -359,9 +359,16 @@ var coreGerman = Translation{
 	"me.method.password": "Passwort",
 	"me.method.passkey":  "Passkey",
 	"me.strength":        "Stärke",
-	"me.since":           "Seit",
-	"me.until":           "Endet",
-	"me.more":            "Mehr",
+
+	"me.strength.slack_linked": "Verknüpftes Chat-Konto",
+	"me.strength.token":        "Ein Faktor",
+	"me.strength.sso":          "Identitätsanbieter",
+	"me.strength.sso_mfa":      "Mehrere Faktoren",
+	"me.strength.hardware":     "Mehrere Faktoren, mit Hardware",
+
+	"me.since": "Seit",
+	"me.until": "Endet",
+	"me.more":  "Mehr",
 
 	// docs.go
 	"docs.title":      "API-Dokumentation",

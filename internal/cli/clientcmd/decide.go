@@ -109,8 +109,8 @@ func (c *decideFlags) decide(ctx context.Context, p *cli.Program, answer func(ap
 			fmt.Fprintf(w, "recorded\teffective at %s\nundo\tfermata undo %s\n", pending.EffectiveAt.UTC().Format(time.RFC3339), c.ID)
 		})
 	}
-	if err == nil && !p.JSON {
-		fmt.Fprintf(p.Out, "%s: %s\n", cmp.Or(verbTexts[verbOf(data)], "answered"), cli.OneLine(tui.Summary(r)))
+	if done, decides := verbTexts[verbOf(data)]; decides && err == nil && !p.JSON {
+		fmt.Fprintf(p.Out, "%s: %s\n", done, cli.OneLine(tui.Summary(withEdit(r, data))))
 	}
 	err = printOutcome(p, outcome, err)
 	if errors.Is(err, cli.ErrRefused) && verbOf(data) == "reject" { // as the person wanted it
@@ -128,6 +128,21 @@ func (c decideFlags) printVote(ctx context.Context, p *cli.Program, to *client.C
 	return p.Print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "recorded\t%s\nrun\t%s still waits\n", cli.OneLine(tui.VoteText(r.Activity)), cli.OneLine(r.StateKey))
 	})
+}
+
+// withEdit returns the request with the arguments of an answer that edits them.
+func withEdit(r api.Request, answer json.RawMessage) api.Request {
+	var decision struct{ Args json.RawMessage }
+	if json.Unmarshal(answer, &decision) != nil || decision.Args == nil {
+		return r
+	}
+	activity := api.Activity{}
+	if r.Activity != nil {
+		activity = *r.Activity
+	}
+	activity.Edit = &api.Edit{Args: decision.Args}
+	r.Activity = &activity
+	return r
 }
 
 // verbTexts are the past tenses of verbs.

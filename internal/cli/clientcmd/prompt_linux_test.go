@@ -3,6 +3,7 @@ package clientcmd
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -65,9 +66,9 @@ func TestApprove_PromptsForTheNameOfTheObject(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	for _, c := range []struct{ args, typed, prompt, confirm string }{
-		{"", "prod users", "To approve, type prod users: ", "prod users"},
-		{`{"table":"logs"}`, " logs ", "To approve, type the new value of /table: ", "logs"},
+	for _, c := range []struct{ args, typed, prompt, confirm, said string }{
+		{"", "prod users", "To approve, type prod users: ", "prod users", "approved: Drop table users"},
+		{`{"table":"logs"}`, " logs ", "To approve, type the new value of /table: ", "logs", "approved: Drop table logs (edited)"},
 	} {
 		sent = api.Decide{}
 		person, program := openTerminal(t)
@@ -79,13 +80,12 @@ func TestApprove_PromptsForTheNameOfTheObject(t *testing.T) {
 		if err := command.Run(t.Context(), &cli.Program{Out: program, Err: program}); err != nil {
 			t.Fatal(err)
 		}
-		screen := make([]byte, 4096)
-		n, err := person.Read(screen)
-		if err != nil {
+		if err := program.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(string(screen[:n]), c.prompt) || sent.Confirm != c.confirm {
-			t.Errorf("the screen has %q, and %q was sent", screen[:n], sent.Confirm)
+		screen, _ := io.ReadAll(person) // it ends with an error: the terminal was closed
+		if !strings.Contains(string(screen), c.prompt) || !strings.Contains(string(screen), c.said) || sent.Confirm != c.confirm {
+			t.Errorf("the screen has %q, and %q was sent", screen, sent.Confirm)
 		}
 	}
 }

@@ -36,10 +36,12 @@ type RunLink struct {
 	Line int `json:"line"`
 	// Question is the question that was handed over to a person in this run; "" for other runs.
 	Question string `json:"question,omitempty"`
-	Settled  bool   `json:"settled,omitempty"` // ended, and its output is a line
-	Asked    bool   `json:"asked,omitempty"`   // it has asked the user something
-	Waiting  bool   `json:"waiting,omitempty"` // for the user
-	Held     bool   `json:"held,omitempty"`    // waits for an approver
+	// Again is the run that this one does again; "" for other runs.
+	Again   string `json:"again,omitempty"`
+	Settled bool   `json:"settled,omitempty"` // ended, and its output is a line
+	Asked   bool   `json:"asked,omitempty"`   // it has asked the user something
+	Waiting bool   `json:"waiting,omitempty"` // for the user
+	Held    bool   `json:"held,omitempty"`    // waits for an approver
 }
 
 // Record is a conversation with its transcript and its runs: the newest part, or the whole after

@@ -286,6 +286,9 @@ type Asking struct {
 	Parked bool `json:"parked,omitempty"`
 	Screen bool `json:"screen,omitempty"` // moved to the screen, cannot be confirmed by voice
 
+	// Again is the run that a yes starts again, after the correction of an answer that it used.
+	Again string `json:"again,omitempty"`
+
 	// Undelivered is the reason why the run did not take the answer.
 	Undelivered string `json:"undelivered,omitempty"`
 

@@ -18,16 +18,20 @@ const (
 // All are the languages of the pages.
 var All = []string{English, German}
 
+// conversations are the languages of conversations.
+var conversations = []string{English, German, "fr", "es"}
+
 // Cookie is the name of the cookie with the language that the person has chosen.
 const Cookie = "fermata_language"
 
 // Of returns the language that the person has chosen, or the one that the browser prefers, or
 // English.
-func Of(r *http.Request) string { return cmp.Or(Wanted(r), English) }
+func Of(r *http.Request) string { return cmp.Or(Chosen(r), Preferred(acceptLanguage(r)), English) }
 
-// Wanted is Of without a default: "" if the person and the browser want none of the languages.
-func Wanted(r *http.Request) string {
-	return cmp.Or(Chosen(r), Preferred(strings.Join(r.Header.Values("Accept-Language"), ",")))
+// OfConversation returns the language that the person has chosen for the pages, or the language of
+// conversations that the browser prefers; "" if it prefers none of them.
+func OfConversation(r *http.Request) string {
+	return cmp.Or(Chosen(r), preferred(acceptLanguage(r), conversations))
 }
 
 // Chosen returns the language that the person has chosen; "" if the browser decides.
@@ -38,14 +42,22 @@ func Chosen(r *http.Request) string {
 	return ""
 }
 
-// Preferred returns the language with the highest weight in a header such as
+func acceptLanguage(r *http.Request) string {
+	return strings.Join(r.Header.Values("Accept-Language"), ",")
+}
+
+// Preferred returns the language of the pages that an Accept-Language header prefers; "" if it
+// prefers none of them.
+func Preferred(header string) string { return preferred(header, All) }
+
+// preferred returns the one of some languages with the highest weight in a header such as
 // "de-AT,de;q=0.9,en;q=0.5", the first one of equal weights; "" without one.
-func Preferred(header string) (best string) {
+func preferred(header string, among []string) (best string) {
 	highest := 0.0
 	for entry := range strings.SplitSeq(header, ",") {
 		tag, parameter, _ := strings.Cut(entry, ";")
 		primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
-		if !slices.Contains(All, primary) {
+		if !slices.Contains(among, primary) {
 			continue
 		}
 		weight := 1.0

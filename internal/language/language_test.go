@@ -9,18 +9,19 @@ import (
 )
 
 func TestOf_ChoiceThenBrowserThenEnglish(t *testing.T) {
-	for _, c := range []struct{ cookie, header, want string }{
-		{"", "", "en"},
-		{"", "de", "de"},
-		{"", "de-AT,de;q=0.9,en;q=0.5", "de"},
-		{"", "fr;q=0.9, de;q=0.8, en;q=0.5", "de"},
-		{"", "en-GB;q=0.4, de;q=0.8", "de"},
-		{"", "de;q=0, fr", "en"},
-		{"", "de;q=x, en;q=0.1", "en"},
-		{"", "*;q=0.5, den", "en"},
-		{"en", "de", "en"},
-		{"de", "en", "de"},
-		{"xx", "de", "de"},
+	for _, c := range []struct{ cookie, header, want, conversation string }{
+		{"", "", "en", ""},
+		{"", "de", "de", "de"},
+		{"", "de-AT,de;q=0.9,en;q=0.5", "de", "de"},
+		{"", "fr;q=0.9, de;q=0.8, en;q=0.5", "de", "fr"},
+		{"", "en-GB;q=0.4, de;q=0.8", "de", "de"},
+		{"", "de;q=0, fr", "en", "fr"},
+		{"", "de;q=x, en;q=0.1", "en", "en"},
+		{"", "*;q=0.5, den", "en", ""},
+		{"", "es-MX", "en", "es"},
+		{"en", "de", "en", "en"},
+		{"de", "fr", "de", "de"},
+		{"xx", "de", "de", "de"},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		if c.header != "" {
@@ -31,6 +32,9 @@ func TestOf_ChoiceThenBrowserThenEnglish(t *testing.T) {
 		}
 		if got := language.Of(r); got != c.want {
 			t.Errorf("cookie %q, header %q: %q, want %q", c.cookie, c.header, got, c.want)
+		}
+		if got := language.OfConversation(r); got != c.conversation {
+			t.Errorf("cookie %q, header %q: conversation %q, want %q", c.cookie, c.header, got, c.conversation)
 		}
 	}
 }

@@ -2015,6 +2015,7 @@ export interface components {
             yes?: boolean;
         };
         ConversationAsking: {
+            again?: string;
             answer?: components["schemas"]["ConversationAnswer"];
             /** Format: date-time */
             asked_at?: string;
@@ -2214,6 +2215,7 @@ export interface components {
             waited: number;
         };
         ConversationRunLink: {
+            again?: string;
             asked?: boolean;
             held?: boolean;
             /** Format: int64 */

@@ -16,10 +16,10 @@ func Script() agent.Model { return scripted{} }
 type scripted struct{}
 
 var (
-	asksMail  = regexp.MustCompile(`(?i)\b(?:write|mail|schreib\w*|écri\w*|escrib\w*)(?: an| to| à| a)? (\pL+)(?: (?:about|über|wegen|au sujet de|sobre) (.+))?`)
-	asksNote  = regexp.MustCompile(`(?i)\b(?:remember|note) that (\pL+) (.+?)\.?$`)
-	asksMoney = regexp.MustCompile(`(?i)\b(?:transfer|pay|überweis\w*|vire\w*|transfiere) (\d+)(?: ?€| euros?)? (?:to|an|à|a) (\pL+)`)
-	asksEvent = regexp.MustCompile(`(?i)\b(?:meet|triff|treffe|rencontre\w*|reunión con) (\pL+)(?: (?:on|am|le|el) (\S+))?`)
+	asksMail  = regexp.MustCompile(`(?i)(?:^|\PL)(?:write|mail|schreib\w*|écri\w*|escrib\w*)(?: an| to| à| a)? (\pL+)(?: (?:about|über|wegen|au sujet de|sobre) (.+))?`)
+	asksNote  = regexp.MustCompile(`(?i)(?:^|\PL)(?:remember|note) that (\pL+) (.+?)\.?$`)
+	asksMoney = regexp.MustCompile(`(?i)(?:^|\PL)(?:transfer|pay|überweis\w*|vire\w*|transfiere) (\d+)(?: ?€| euros?)? (?:to|an|à|a) (\pL+)`)
+	asksEvent = regexp.MustCompile(`(?i)(?:^|\PL)(?:meet|triff|treffe|rencontre\w*|reunión con) (\pL+)(?: (?:on|am|le|el) (\S+))?`)
 )
 
 func (scripted) Generate(_ context.Context, request *agent.Request) (*agent.Response, error) {

@@ -22,6 +22,7 @@ var start = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 //	language de / voice / screen      settings
 //	hand-over / drop                  policies of the machine
 //	known {entity}                    a known entity
+//	ran {run}                         what the run that asked has done, when an answer is corrected
 //	add {question}                    an agent asks
 //	> text                            the user writes or says
 //	~0.5 text                         as recognized with this confidence
@@ -110,6 +111,9 @@ func (s *script) play(line string) {
 	case word == "known":
 		s.known.Entities = append(s.known.Entities, decode[Entity](s.t, rest))
 		return
+	case word == "ran":
+		s.known.Runs = map[string]PastRun{"run": decode[PastRun](s.t, rest)}
+		return
 	case word == "judge":
 		j := decode[Judgement](s.t, rest)
 		s.judge = &j
@@ -136,7 +140,7 @@ func (s *script) play(line string) {
 		if q.Relevance == NonBlocking {
 			target = Target{}
 		}
-		r, err := s.m.Add(&s.c, id, target, q, s.known, s.now)
+		r, err := s.m.Add(&s.c, "", target, q, s.known, s.now)
 		if err != nil {
 			s.t.Fatalf("%s: %v", s.name, err)
 		}
@@ -213,7 +217,7 @@ func (s *script) print(r Result) {
 		case Deliver:
 			fmt.Fprintf(s.out, "= deliver %s %s\n", e.Question, describeAnswer(e.Answer))
 		case StartRun:
-			fmt.Fprintf(s.out, "= start %q\n", e.Text)
+			fmt.Fprintf(s.out, "= start %q\n", e.Text+e.Again)
 		case AskPerson:
 			fmt.Fprintf(s.out, "= ask a person about %s\n", e.Question)
 		case SaveEntity:

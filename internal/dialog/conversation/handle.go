@@ -78,12 +78,6 @@ func (m *Machine) check(c *Conversation, msg Message) error {
 	return nil
 }
 
-// isCorrection reports whether a message gives another option to a question that was answered.
-func isCorrection(a *Asking, msg Message) bool {
-	return a.Status == Answered && a.Question.Kind == Disambiguation &&
-		slices.ContainsFunc(a.Question.Options, func(o Option) bool { return o.ID == msg.Choice })
-}
-
 // A destination is the question that a message belongs to, or the reason why there is none.
 type destination struct {
 	question *Asking
@@ -114,6 +108,7 @@ func (m *Machine) route(c *Conversation, msg Message) destination {
 	var exact, free []*Asking
 	for _, a := range waiting {
 		switch r := m.read(c, a, bare); {
+		case r.verdict == IsEscape && a.Question.Relevance == NonBlocking: // it may be ignored
 		case r.exact, r.verdict == IsUnclear && r.doubt == "not_sure" && !r.consult:
 			exact = append(exact, a)
 		case r.verdict == IsAnswer && a.Question.Relevance != NonBlocking:
@@ -185,7 +180,7 @@ func (m *Machine) handleMessage(c *Conversation, msg Message, known Known, r *Re
 	case to.question != nil:
 		m.handleOne(c, to.question, msg, known, r)
 	case len(to.several) == 0:
-		r.add(StartRun{msg.Text})
+		r.add(StartRun{Text: msg.Text})
 	case msg.Judgement != nil && msg.Judgement.Verdict == IsNewIntent && msg.Judgement.Score >= m.minScore():
 		m.newIntent(c, nil, msg, r)
 	default:
@@ -238,7 +233,7 @@ func (m *Machine) handleWhich(c *Conversation, msg Message, known Known, r *Resu
 // handleOne applies a message to a question.
 func (m *Machine) handleOne(c *Conversation, a *Asking, msg Message, known Known, r *Result) {
 	if isCorrection(a, msg) {
-		m.correct(c, a, msg, r)
+		m.correct(c, a, msg, known, r)
 		return
 	}
 	if !a.Status.Open() { // an earlier part of the same form ended it
@@ -308,7 +303,7 @@ func (m *Machine) escape(c *Conversation, a *Asking, msg Message, r *Result) {
 // newIntent starts a run for the message. The questions that waited are asked again afterwards, or
 // dropped.
 func (m *Machine) newIntent(c *Conversation, a *Asking, msg Message, r *Result) {
-	r.add(StartRun{msg.Text})
+	r.add(StartRun{Text: msg.Text})
 	for _, waiting := range waiting(c) {
 		switch {
 		case m.AfterNewIntent == Drop && (a == nil || waiting == a):

@@ -127,6 +127,7 @@ func (h *Handler) Accept(ctx context.Context, account, id string, msg Message) (
 		if err != nil {
 			return err
 		}
+		known.Runs = s.pastRuns()
 		msg.Judgement = nil
 		if again, ok := h.config.Machine.Consult(&s.Conversation, msg); ok && judgement != nil && again.ID == judged.ID && again.Status == judged.Status {
 			msg.Judgement = judgement
@@ -314,6 +315,7 @@ func (h *Handler) absorbOpen(ctx context.Context, s *stored, tx *tx, link RunLin
 			break
 		}
 		s.link(link.Run).Asked = true
+		known.Again = link.Again
 		result, err := h.config.Machine.Add(&s.Conversation, "", Target{Run: link.Run, Interrupt: q.Interrupt}, q.Question, known, now)
 		if err != nil {
 			return err // Ask has validated it
@@ -343,9 +345,9 @@ func (h *Handler) apply(ctx context.Context, s *stored, tx *tx, result Result, l
 			answer := e.Answer
 			s.Outbox = append(s.Outbox, outgoing{ID: ident.Derive("reply", s.ID, e.Target.Run, e.Target.Interrupt), Run: e.Target.Run, Question: e.Question, Target: e.Target, Answer: &answer})
 		case StartRun:
-			s.startRun(line, "")
+			s.startRun(line, "", e.Again)
 		case AskPerson:
-			s.startRun(s.Earlier+len(s.Lines), e.Question)
+			s.startRun(s.Earlier+len(s.Lines), e.Question, "")
 		case SaveEntity:
 			err = tx.saveEntity(ctx, s, e.Entity)
 		case SaveFacts:
@@ -361,9 +363,14 @@ func (h *Handler) apply(ctx context.Context, s *stored, tx *tx, result Result, l
 	return nil
 }
 
-func (s *stored) startRun(line int, question string) {
+// startRun starts a run about a line. One that does another run again is about the same line as
+// that.
+func (s *stored) startRun(line int, question, again string) {
+	if past := s.past(again); past != nil {
+		line = past.Line
+	}
 	run := fmt.Sprintf(enduser.RunPrefix+"%s-%d", s.key(), s.PastRuns+len(s.Runs)+1)
-	s.Runs = append(s.Runs, RunLink{Run: run, Line: line, Question: question})
+	s.Runs = append(s.Runs, RunLink{Run: run, Line: line, Question: question, Again: again})
 	s.Outbox = append(s.Outbox, outgoing{ID: run, Run: run, Start: true, Question: question})
 }
 

@@ -150,10 +150,13 @@ func summaryOf(s *stored) Summary {
 	return sum
 }
 
-// titleOf returns the beginning of a text.
-func titleOf(text string) string {
-	if runes := []rune(text); len(runes) > maxTitle {
-		return string(runes[:maxTitle]) + "…"
+// titleOf returns the beginning of a text, for a title.
+func titleOf(text string) string { return beginning(text, maxTitle) }
+
+// beginning returns the first characters of a text.
+func beginning(text string, characters int) string {
+	if runes := []rune(text); len(runes) > characters {
+		return string(runes[:characters]) + "…"
 	}
 	return text
 }

@@ -51,6 +51,17 @@ const lapseAfter = 2
 type Known struct {
 	Entities []Entity
 	Memory   []Remembered // of the user
+	// Runs are the runs of the conversation, by state key, for a correction.
+	Runs map[string]PastRun
+	// Again is the run that the asking run does again; "" for none.
+	Again string
+}
+
+// PastRun is a run that has used an answer.
+type PastRun struct {
+	Request string // what the user wanted
+	Said    string // what it told the user at its end
+	Ended   bool
 }
 
 // Result is what a step of the machine has to say and to do.
@@ -76,8 +87,11 @@ type Deliver struct {
 	Answer   Answer
 }
 
-// StartRun starts a run with a new intent of the user.
-type StartRun struct{ Text string }
+// StartRun starts a run with a new intent of the user, or with that of an earlier run.
+type StartRun struct {
+	Text  string
+	Again string // the earlier run, instead of Text
+}
 
 // AskPerson asks a person to answer for the user.
 type AskPerson struct{ Question string }
@@ -126,7 +140,11 @@ func (m *Machine) Add(c *Conversation, id string, target Target, q Question, kno
 	if q.Say != "" {
 		r.say(Prompt{Text: q.Say, Template: "say", Modality: c.Modality})
 	}
-	if found, ok := recall(c, q, known, now, a.ID); ok {
+	found, ok := recall(c, q, known, now, a.ID)
+	if !ok {
+		found, ok = answeredBefore(c, q, known.Again)
+	}
+	if ok {
 		found.Method, found.At = ByMemory, now
 		m.accept(c, a, found, now, &r)
 		return r, nil
@@ -268,6 +286,12 @@ func (m *Machine) accept(c *Conversation, a *Asking, answer Answer, now time.Tim
 		remember(c, a, answer, now, r)
 	}
 	m.end(c, a, Answered, answer, now, r)
+	switch {
+	case a.Again != "" && answer.Yes:
+		m.startAgain(c, a.Again, answer, now, r)
+	case a.Again != "":
+		m.remark(c, "escaped", r)
+	}
 }
 
 // entityID returns the id of the entity that a question creates. It is the same if the step is

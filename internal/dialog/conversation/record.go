@@ -102,6 +102,35 @@ func (s *stored) link(run string) *RunLink {
 	return &s.Runs[at]
 }
 
+// past returns a run of an agent that is still in the document with its line, or nil.
+func (s *stored) past(run string) *RunLink {
+	at := slices.IndexFunc(s.Runs, func(l RunLink) bool { return l.Run == run && l.Question == "" && l.Line > s.Earlier })
+	if at < 0 {
+		return nil
+	}
+	return &s.Runs[at]
+}
+
+// maxSaid is how much of the output of a run is repeated, in characters.
+const maxSaid = 300
+
+// pastRuns returns the runs of agents, for a correction.
+func (s *stored) pastRuns() map[string]PastRun {
+	runs := make(map[string]PastRun)
+	for _, link := range s.Runs {
+		if s.past(link.Run) != nil {
+			runs[link.Run] = PastRun{Request: titleOf(s.Lines[link.Line-s.Earlier-1].Text), Ended: link.Settled}
+		}
+	}
+	for _, line := range s.Lines {
+		if past, ok := runs[line.Run]; ok && line.From == ByAgent {
+			past.Said = beginning(line.Text, maxSaid)
+			runs[line.Run] = past
+		}
+	}
+	return runs
+}
+
 // upTo returns the lines of the newest part up to a number.
 func upTo(r *Record, n int) []Line { return r.Lines[:max(0, n-r.Earlier)] }
 

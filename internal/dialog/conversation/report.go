@@ -27,7 +27,7 @@ func countOf(s *stored) Report {
 		}
 	}
 	for _, a := range s.Questions {
-		if !a.Status.Open() && a.Status != Withdrawn {
+		if !a.Status.Open() && a.Status != Withdrawn && a.Again == "" { // no agent asks whether to start again
 			addRow(&r, rowOf(a), 1)
 		}
 	}

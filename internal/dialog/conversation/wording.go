@@ -113,7 +113,7 @@ func (w wording) ask(c *Conversation, a *Asking) Prompt {
 	}
 	name := string(q.Kind)
 	switch {
-	case q.Relevance == NonBlocking:
+	case q.Relevance == NonBlocking && q.Kind != Confirmation:
 		name = "by_the_way"
 	case q.Kind == Clarification && len(q.Options) > 0:
 		name = string(Disambiguation)

@@ -3,6 +3,7 @@ package runs_test
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,36 @@ func TestMessage_LaterAnswerCorrectsTheDefault(t *testing.T) {
 	after, err2 := w.handler.Facts(t.Context(), account, user, "anna-s")
 	if err != nil || err2 != nil || len(before) != 0 || len(after) != 1 || after[0].Value != "today" {
 		t.Errorf("facts of the default %v, of the answer %v, %v %v", before, after, err, err2)
+	}
+}
+
+// A correction after the effect says what has happened, and offers to do it again. Then the run
+// does not ask again what the user has answered, except for confirmations.
+func TestMessage_CorrectionAfterTheEffectOffersToStartAgain(t *testing.T) {
+	w := newWorld(t, openStore(t, "memory"))
+	for _, text := range []string{"mail anna send", "legal", "yes"} {
+		w.say("c", dialog.Message{Text: text})
+	}
+	r := w.say("c", dialog.Message{Question: "q1", Choice: "anna-s"})
+	if n := len(r.Lines); r.Lines[n-2].Text != "Corrected: Anna Schmidt (sales). But the task has already ended with Anna Meier (legal): “Did: mail anna send” That stays as it is." ||
+		!strings.Contains(last(r), "Shall I start it again with Anna Schmidt (sales)? You asked: “mail anna send”") || len(r.Runs) != 1 {
+		t.Fatalf("%+v", r.Lines)
+	}
+	if before, after := w.hasFact("anna-m", "tea"), w.hasFact("anna-s", "tea"); before || !after {
+		t.Errorf("facts before %v, after %v", before, after)
+	}
+	r = w.say("c", dialog.Message{Text: "yes"})
+	if len(r.Runs) != 2 || r.Runs[1].Again != r.Runs[0].Run || !strings.Contains(last(r), "Send it?") || len(r.Open()) != 1 {
+		t.Fatalf("%+v %+v", r.Runs, r.Lines)
+	}
+	if r = w.say("c", dialog.Message{Text: "yes"}); last(r) != "Did: mail anna send" || len(r.Open()) != 0 {
+		t.Errorf("%+v", r.Lines)
+	}
+	again := r.Questions[slices.IndexFunc(r.Questions, func(a *dialog.Asking) bool {
+		return a.Target.Run == r.Runs[1].Run && a.Question.Kind == dialog.Disambiguation
+	})]
+	if again.Answer.Option != "anna-s" || again.Answer.Method != dialog.ByMemory {
+		t.Errorf("%+v", again.Answer)
 	}
 }
 

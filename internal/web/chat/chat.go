@@ -63,6 +63,18 @@ type bubble struct {
 	dialog.Line
 	// Aside is a question that the user does not have to answer.
 	Aside bool
+	// Correct offers the other options of a question that was answered.
+	Correct *correction
+}
+
+// correction is an answer that the user can change.
+type correction struct {
+	Question string
+	// Label is the answer, and Choices are the other options.
+	Label   string
+	Choices []dialog.Choice
+	// Shown identifies the question with its answer.
+	Shown string
 }
 
 // card is an open question.
@@ -197,6 +209,7 @@ func (d *chatData) show(v *page.Visit, record dialog.Record) {
 		}
 	}
 	var shown []string
+	corrections := d.corrections(record)
 	for i, line := range record.Lines {
 		if line.Prompt == nil || newest[line.Prompt.Question] != line.N {
 			aside := false
@@ -205,7 +218,7 @@ func (d *chatData) show(v *page.Visit, record dialog.Record) {
 				aside = a != nil && a.Question.Relevance == dialog.NonBlocking
 			}
 			line.Text = labelOf(v, record.Lines[:i], line)
-			d.Bubbles = append(d.Bubbles, bubble{line, aside})
+			d.Bubbles = append(d.Bubbles, bubble{line, aside, corrections[line.N]})
 			continue
 		}
 		a := record.Find(line.Prompt.Question)
@@ -221,6 +234,36 @@ func (d *chatData) show(v *page.Visit, record dialog.Record) {
 		form.ByValue = true
 		d.Form = &form
 	}
+}
+
+// corrections returns the answers that the user can change, by the number of the line that last
+// showed the options.
+func (d *chatData) corrections(record dialog.Record) map[int]*correction {
+	byLine, lines := make(map[int]*correction), make(map[string]int)
+	for _, line := range record.Lines {
+		if line.Prompt == nil || d.ReadOnly {
+			continue
+		}
+		a := record.Find(line.Prompt.Question)
+		if a == nil || a.Status != dialog.Answered || a.Answer.Option == "" {
+			continue
+		}
+		c := correction{Question: a.ID, Label: a.Answer.Text, Shown: fmt.Sprintf("%s:%s:%s", a.ID, a.Status, a.Answer.Option)}
+		for _, choice := range line.Prompt.Choices {
+			switch {
+			case !slices.ContainsFunc(a.Question.Options, func(o dialog.Option) bool { return o.ID == choice.ID }):
+			case choice.ID == a.Answer.Option:
+				c.Label = choice.Label
+			default:
+				c.Choices = append(c.Choices, choice)
+			}
+		}
+		if len(c.Choices) > 0 {
+			delete(byLine, lines[a.ID])
+			byLine[line.N], lines[a.ID] = &c, line.N
+		}
+	}
+	return byLine
 }
 
 // cardText returns the text of a question without its answers, which have buttons. Remarks before
@@ -278,9 +321,9 @@ func startChat(v *page.Visit) (page.Response, error) {
 		return nil, page.ErrNotFound
 	}
 	key := cmp.Or(v.FormValue(page.IdempotencyName), client.NewID())
-	record, err := v.API.CreateConversation(v.Context(), api.CreateConversation{ID: "chat-" + key, Assistant: v.FormValue("assistant"), Language: language.Wanted(v.Request)})
+	record, err := v.API.CreateConversation(v.Context(), api.CreateConversation{ID: "chat-" + key, Assistant: v.FormValue("assistant"), Language: language.OfConversation(v.Request)})
 	if err == nil {
-		_, err = v.API.SendMessage(v.Context(), record.ID, api.SendMessage{ID: key, Text: strings.TrimSpace(v.FormValue("text")), Channel: chatChannel, Language: language.Wanted(v.Request)})
+		_, err = v.API.SendMessage(v.Context(), record.ID, api.SendMessage{ID: key, Text: strings.TrimSpace(v.FormValue("text")), Channel: chatChannel, Language: language.OfConversation(v.Request)})
 	}
 	if err != nil {
 		return keepMessage(v, "", err)
@@ -297,7 +340,7 @@ func sendChat(v *page.Visit) (page.Response, error) {
 		return nil, page.ErrNotFound
 	}
 	id := v.PathValue("id")
-	message := api.SendMessage{ID: v.FormValue(page.IdempotencyName), Channel: chatChannel, Language: language.Wanted(v.Request)}
+	message := api.SendMessage{ID: v.FormValue(page.IdempotencyName), Channel: chatChannel, Language: language.OfConversation(v.Request)}
 	switch v.FormValue("answers") {
 	case "":
 		message.Question, message.Choice, _ = strings.Cut(v.FormValue("choice"), ":")

@@ -51,7 +51,7 @@ func cardSchema(c card) (schema, value json.RawMessage) {
 			{Name: "type", Value: schemaform.String("object")}, title,
 			{Name: "properties", Value: properties.JSON()}, {Name: "required", Value: names},
 		}.JSON(), values.JSON()
-	case len(p.Choices) > 0:
+	case len(p.Choices) > 0 && (len(c.Question.Options) > 0 || c.Question.Kind != dialog.Clarification || c.Status != dialog.Asked):
 		var options []json.RawMessage
 		for _, choice := range p.Choices {
 			options = append(options, schemaform.Members{{Name: "const", Value: schemaform.String(choice.ID)}, {Name: "title", Value: schemaform.String(choice.Label)}}.JSON())
@@ -124,7 +124,10 @@ func escapeAll(shown []string) map[string]api.Reply {
 // fits reports whether the questions that a message answers are still those that its form showed.
 func (d *chatData) fits(message api.SendMessage, shown []string) bool {
 	current := func(id string) bool {
-		return slices.ContainsFunc(d.Cards, func(c card) bool { return c.ID == id && slices.Contains(shown, c.Shown) })
+		return slices.ContainsFunc(d.Cards, func(c card) bool { return c.ID == id && slices.Contains(shown, c.Shown) }) ||
+			slices.ContainsFunc(d.Bubbles, func(b bubble) bool {
+				return b.Correct != nil && b.Correct.Question == id && slices.Contains(shown, b.Correct.Shown)
+			})
 	}
 	for id := range message.Replies {
 		if !current(id) {

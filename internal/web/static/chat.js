@@ -67,13 +67,15 @@ class ChatElement extends HTMLElement {
     if (putHTML(box, await answer.text())) this.show(box);
   }
 
-  /** Adds new lines in their place, and replaces the open questions if they have changed. */
+  /** Adds new lines in their place, and replaces what has changed: corrected answers, and the open questions. */
   show(box) {
     const log = this.thread.querySelector(".log");
     let added = false;
     for (const line of box.querySelectorAll(".bubble")) {
       const n = Number(line.dataset.n);
-      if (log.querySelector(`[data-n="${n}"]`)) continue;
+      const old = log.querySelector(`[data-n="${n}"]`);
+      if (old?.dataset.key !== line.dataset.key) old?.replaceWith(line); // an answer was corrected
+      if (old) continue;
       log.insertBefore(line, [...log.children].find((other) => Number(other.dataset.n) > n) ?? null);
       added = true;
     }

@@ -30,6 +30,8 @@ var chatTexts = Translation{
 	"chat.questions":    "Open questions",
 	"chat.aside":        "By the way",
 	"chat.aside.text":   "You do not have to answer this.",
+	"chat.correct":      "Correct the answer",
+	"chat.correct.now":  "Your answer:",
 	"chat.cancel":       "Cancel the task",
 	"chat.working":      "The assistant is working…",
 	"chat.reload":       "Look for the answer",

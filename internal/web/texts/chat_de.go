@@ -30,6 +30,8 @@ var chatGerman = Translation{
 	"chat.questions":    "Offene Fragen",
 	"chat.aside":        "Übrigens",
 	"chat.aside.text":   "Darauf müssen Sie nicht antworten.",
+	"chat.correct":      "Antwort korrigieren",
+	"chat.correct.now":  "Ihre Antwort:",
 	"chat.cancel":       "Aufgabe abbrechen",
 	"chat.working":      "Der Assistent arbeitet…",
 	"chat.reload":       "Nach der Antwort sehen",

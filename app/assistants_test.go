@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -486,5 +487,52 @@ func TestAssistants_ConfigCheck(t *testing.T) {
 	code, out, errOut := call(t, "config", "check", "fermata.yaml")
 	if text := out + errOut; code == cli.ExitOK || !strings.Contains(text, "assistants[0].tools[1].headerFiles.Authorization: it is not a header") || !regexp.MustCompile(`fermata.yaml:\d+: assistants`).MatchString(text) || strings.Contains(text, "hush") {
 		t.Errorf("%d: %s", code, text)
+	}
+}
+
+// The server of the shop speaks for its customers. The customer is the requester; the audit log has
+// both.
+func TestAssistants_FrontendSpeaksForACustomer(t *testing.T) {
+	s := startSupport(t, false)
+	customer, bob := s.as("shop", authn.RoleFrontend).ForEndUser("customer-7"), s.as("bob", authn.RoleApprover)
+	begin(t, customer, "c1", "Refund 30 € of order A-17, it was scratched.")
+	asked := request(t, bob, "approval")
+	decide(t, bob, asked.ID, `{"verb":"approve"}`)
+	if got := answer(t, customer, "c1"); !strings.Contains(got, "refund R-1 is done") {
+		t.Errorf("the answer is %q", got)
+	}
+	list, err := customer.Conversations(t.Context())
+	if err != nil || len(list.Items) != 1 || list.Items[0].User != "customer-7" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	lines, err := s.as("root", authn.RoleAdmin).AuditLines(t.Context(), 0)
+	if err != nil || !regexp.MustCompile(`"kind":"run.started","actor":\{"principal":"customer-7","kind":"person","via":"conversation by=shop http/key id=\w+"`).Match(lines) {
+		t.Errorf("%v: %s", err, lines)
+	}
+	if subject, err := bob.Request(t.Context(), asked.ID); err != nil || subject.Activity.Requester != "customer-7" {
+		t.Errorf("%+v, %v", subject.Activity, err)
+	}
+}
+
+// A rejection by the endpoint is for the model. A call that has to wait is made again.
+func TestAssistants_AnswersOfTheEndpoint(t *testing.T) {
+	s := startSupport(t, false)
+	ada := s.as("ada", authn.RoleUser)
+	responses := []int{http.StatusTooManyRequests, http.StatusOK, http.StatusUnprocessableEntity}
+	s.refund = func(w http.ResponseWriter, _ *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.WriteHeader(responses[len(s.keys)-1])
+		_, _ = io.WriteString(w, "says the shop")
+	}
+	for id, want := range []string{"The shop says: says the shop", "The shop says: refund was rejected with status 422. It was not done. says the shop"} {
+		id := fmt.Sprint("c", id)
+		begin(t, ada, id, "Refund 5 € of order A-17, it was scratched.")
+		if got := answer(t, ada, id); got != want {
+			t.Errorf("%s: %q", id, got)
+		}
+	}
+	if len(s.keys) != 3 || s.keys[0] != s.keys[1] || s.keys[2] == s.keys[0] {
+		t.Errorf("the keys are %q", s.keys)
 	}
 }

@@ -47,6 +47,8 @@ type Client struct {
 	token string
 	http  *http.Client
 	tries int
+	// endUser is the person that conversations are for; "" for the caller.
+	endUser string
 }
 
 // pingTimeout is how long a connection may be silent before it is pinged, and how long the ping may

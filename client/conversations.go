@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -11,6 +12,22 @@ import (
 )
 
 const conversationsPath = "/conversations"
+
+// ForEndUser returns a client whose conversations are those of an end user of the account. It needs
+// an API key with the role frontend.
+func (c *Client) ForEndUser(user string) *Client {
+	speaking := *c
+	speaking.endUser = user
+	return &speaking
+}
+
+// userQuery returns the parameters of a read for an end user.
+func (c *Client) userQuery() url.Values {
+	if c.endUser == "" {
+		return nil
+	}
+	return url.Values{"endUser": {c.endUser}}
+}
 
 // Assistants lists the assistants of the server. The first one is the default.
 func (c *Client) Assistants(ctx context.Context) (page api.Page[dialog.Assistant], err error) {
@@ -23,12 +40,13 @@ func (c *Client) CreateConversation(ctx context.Context, begin api.CreateConvers
 	if begin.ID == "" {
 		begin.ID = NewID()
 	}
+	begin.EndUser = cmp.Or(begin.EndUser, c.endUser)
 	return record, c.call(ctx, request{method: http.MethodPost, path: conversationsPath, body: begin}, &record)
 }
 
 // Conversations returns the caller's conversations, the last one used first.
 func (c *Client) Conversations(ctx context.Context) (page api.Page[api.Conversation], err error) {
-	return page, c.call(ctx, request{path: conversationsPath}, &page)
+	return page, c.call(ctx, request{path: conversationsPath, query: c.userQuery()}, &page)
 }
 
 // AllConversations returns a page of the conversations of all users, by id, for auditors.
@@ -42,7 +60,7 @@ func (c *Client) AllConversations(ctx context.Context, cursor string) (page api.
 
 // Conversation returns a conversation with its questions, transcript and runs.
 func (c *Client) Conversation(ctx context.Context, id string) (record dialog.Record, err error) {
-	return record, c.call(ctx, request{path: conversationsPath + "/" + url.PathEscape(id)}, &record)
+	return record, c.call(ctx, request{path: conversationsPath + "/" + url.PathEscape(id), query: c.userQuery()}, &record)
 }
 
 // ConversationReport counts what agents asked their users in the last days.
@@ -57,6 +75,7 @@ func (c *Client) SendMessage(ctx context.Context, id string, message api.SendMes
 	if message.ID == "" {
 		message.ID = NewID()
 	}
+	message.EndUser = cmp.Or(message.EndUser, c.endUser)
 	r := request{method: http.MethodPost, path: conversationsPath + "/" + url.PathEscape(id) + "/messages", body: message}
 	return record, c.call(ctx, r, &record)
 }

@@ -60,6 +60,7 @@ const KeyHeader = "Idempotency-Key"
 const (
 	retries    = 3
 	retryPause = time.Second // unless the endpoint says when
+	maxPause   = time.Minute
 )
 
 // New returns the tool.
@@ -77,7 +78,7 @@ func New(c Config) (*tool.Tool, error) {
 		}
 	}
 	t, err := tool.Raw(c.Name, c.Description, c.Parameters, e.call, option)
-	if err != nil || !c.Write {
+	if err != nil || !c.Write { //mutate:http-tool-under-policy
 		return t, err
 	}
 	return tool.Guard(t, nil), nil
@@ -130,9 +131,12 @@ func (e *endpoint) failed(err error) error {
 	return err
 }
 
-// notDone returns the error of a call that did nothing and is tried again. At last the model gets
-// the explanation.
+// notDone returns the error of a call that did nothing and is tried again. At last, or at once if
+// the pause would be too long, the model gets the explanation.
 func notDone(cause, explanation error, after time.Duration) error {
+	if after > maxPause {
+		return fermata.NotDone(explanation)
+	}
 	return fermata.NotDone(fermata.Retry(explained{cause, explanation}, fermata.After(cmp.Or(after, retryPause)), fermata.AtMost(retries)))
 }
 

@@ -2,6 +2,7 @@ package httptool_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/httptool"
 	"github.com/fermata-go/fermata/internal/outbound"
 	"github.com/fermata-go/fermata/tool"
@@ -111,5 +113,16 @@ func TestCall_RefusesAddressesThatAreNotPublic(t *testing.T) {
 	})
 	if got, err := made.Call(t.Context(), json.RawMessage(`{"order":"a"}`)); err != nil || !got.Failed || called || !strings.Contains(got.Text, "only https is allowed") {
 		t.Errorf("%+v, %v, called %v", got, err, called)
+	}
+}
+
+// A tool that writes is not called outside of a run, where nothing can approve it.
+func TestI4_WriteNeedsAnApproval(t *testing.T) {
+	called := false
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
+	defer server.Close()
+	made := newTool(t, server, func(c *httptool.Config) { c.Method, c.Write = http.MethodPost, true })
+	if _, err := made.Call(t.Context(), json.RawMessage(`{"order":"a"}`)); !errors.Is(err, fermata.ErrNoRun) || called {
+		t.Errorf("%v, called %v", err, called)
 	}
 }

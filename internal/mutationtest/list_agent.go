@@ -14,6 +14,8 @@ var agentMutants = []mutant{
 		condTrue, "./tool", "TestI4_CallInDoubtAsksAPersonAndIsNotRepeated"},
 	{"I4", "tool-call-is-effect", "An approved call is not an effect.",
 		condTrue, "./tool", "TestI4|TestI14"},
+	{"I4", "http-tool-under-policy", "An HTTP tool that writes is called without an approval.",
+		condTrue, "./internal/httptool", "TestI4"},
 	{"I4", "wrapper-keeps-policies", "A wrapper drops the policies of the inner tool.",
 		element(1, ``), "./tool", "TestGuard_StrictestRulingCounts|TestI6"},
 	{"I13", "completion-matches-schema", "A completion need not match the schema of the tool.",

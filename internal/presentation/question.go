@@ -23,8 +23,9 @@ var (
 // maxTitle is the length of the text of a question in a heading, and maxOptions how many options
 // get an action of their own.
 const (
-	maxTitle   = 300
-	maxOptions = 8
+	maxTitle       = 300
+	maxReviewTitle = 120
+	maxOptions     = 8
 )
 
 // question words every kind that Fermata does not know: by the text in its data, and by the schema
@@ -42,6 +43,9 @@ func (w *words) question() {
 	}
 	if heading := clip(Plain(strings.Join(strings.Fields(text), " ")), maxTitle); heading != "" {
 		w.Title, w.Sentence = heading, w.from()+" "+w.t["asks"]+" "+heading
+		if content := w.content(members); content != "" { // the heading alone is the same for every text
+			w.Title = clip(heading+": "+Plain(strings.Join(strings.Fields(content), " ")), maxReviewTitle)
+		}
 	} else {
 		about := capitalized(w.phrase(actiontext.Action{Name: w.Request.Subject.Kind, Args: w.Data, Masked: w.Masked, Question: true}))
 		w.Title, w.Sentence = cmp.Or(about, kind), w.from()+" "+w.t["asks for an answer"]+" "+cmp.Or(about, kind)
@@ -50,7 +54,7 @@ func (w *words) question() {
 	w.Shape = "question"
 	switch f := schemaform.New(w.AnswerSchema, nil); {
 	case w.AnswerSchema == nil:
-	case slices.ContainsFunc(contentMembers, func(name string) bool { return contentOf(members[name]) != "" }):
+	case w.content(members) != "":
 		w.Shape = "review"
 	case options:
 		w.Shape = "choice"
@@ -58,6 +62,16 @@ func (w *words) question() {
 		w.Shape = "form"
 	}
 	w.questionFacts(text, members)
+}
+
+// content returns the text that is reviewed; "" if there is none.
+func (w *words) content(members map[string]json.RawMessage) string {
+	for _, name := range contentMembers {
+		if content := contentOf(members[name]); content != "" {
+			return content
+		}
+	}
+	return ""
 }
 
 // questionFacts lists what a question shows besides its actions: the content to review first.

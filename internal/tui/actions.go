@@ -80,16 +80,13 @@ func heldAt(r api.Request) (fermata.Segment, bool) {
 	return last, last.Type == fermata.SegmentHold
 }
 
-// continueAnswer is the answer that continues a held run unchanged.
-var continueAnswer = json.RawMessage("null")
-
 // answer returns the answer of the verb alone.
 func (o action) answer() json.RawMessage {
 	switch {
 	case o.act != "":
 		return json.RawMessage("{}")
 	case o.base == nil:
-		return continueAnswer
+		return json.RawMessage("null")
 	}
 	return o.base.JSON()
 }
@@ -131,12 +128,12 @@ func actionsOf(r api.Request, me string, now time.Time) []action {
 }
 
 func decisionActions(r api.Request, now time.Time) []action {
+	if takesVerbs(r) {
+		return verdictActions(r.Presentation.Actions)
+	}
 	s := schemaform.New(r.AnswerSchema, nil)
 	approval, isApproval := approvalOf(r)
 	var available []action
-	if IsHold(r) {
-		available = append(available, action{verb: verbApprove})
-	}
 	if _, ok := InDoubtOf(r); ok {
 		available = inDoubtActions()
 	}
@@ -152,6 +149,30 @@ func decisionActions(r api.Request, now time.Time) []action {
 		available = append(available, action{verb: verbAnswer})
 	}
 	return slices.DeleteFunc(available, func(o action) bool { return !isAllowed(r, o.verb, isApproval) })
+}
+
+// takesVerbs reports whether the request is a gate or a hold: its answer is a verb, which its
+// schema does not know.
+func takesVerbs(r api.Request) bool {
+	return r.Presentation != nil && (r.Presentation.Shape == "gate" || r.Presentation.Shape == "hold")
+}
+
+// verdictActions returns the decisions about a gate or a hold.
+func verdictActions(all []api.Action) (available []action) {
+	verbs := map[string]verb{"approve": verbApprove, "edit": verbApproveEdited, "reject": verbReject}
+	for _, a := range all {
+		v, known := verbs[a.Name]
+		base, ok := schemaform.ParseObject(a.Answer)
+		if !known || !ok {
+			continue
+		}
+		o := action{verb: v, base: base}
+		if v == verbReject {
+			o.reason = "reason"
+		}
+		available = append(available, o)
+	}
+	return available
 }
 
 // serverVerbs are the names under which the server allows a verb for an action. Every answer to

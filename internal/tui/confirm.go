@@ -217,6 +217,10 @@ func (c *confirmScreen) addApproval(s *renderer) {
 		s.json(c.d.r.Data)
 		s.blank()
 	}
+	if c.action.verb == verbReject && c.action.reason != "" && IsHold(c.d.r) {
+		s.sentence("The run does not continue here: it ends or goes back.")
+		s.blank()
+	}
 	switch c.action.verb {
 	case verbHappened:
 		s.sentence(happenedText)

@@ -397,7 +397,7 @@ func TestInDoubt_IsASentenceWithChoices(t *testing.T) {
 	r := request("int_doubt", "run", "inproc:pay", fermata.EffectInDoubt.Name(), doubt, fermata.EffectInDoubt.HumanAnswerSchema(), nil)
 	for key, want := range map[string]string{"p": `{"happened":true}`, "n": `{"happened":false}`} {
 		b := newHarness(t, 200, 30, r)
-		b.sees("Did pay happen?")
+		b.sees("Did it happen? pay cents 120")
 		b.keys("enter")
 		b.sees(`The action pay was started at 2026-11-15 03:11:44 UTC, but the call returned the error "i/o timeout".`,
 			"It is unknown whether it happened. Look for the key k-17 at the target. Did it happen?",

@@ -277,6 +277,10 @@ func (d *detailScreen) addQuestion(s *renderer) {
 		d.addDoubt(s, doubt)
 		return
 	}
+	if d.r.Presentation != nil {
+		s.add(nil, nil, cells(d.r.Presentation.Sentence, modeLine, styleStrong))
+		s.blank()
+	}
 	approval, ok := approvalOf(d.r)
 	if !ok {
 		s.heading("Question")

@@ -176,6 +176,8 @@ func TestI6_PlainApproveUsesThePriorEdit(t *testing.T) {
 	edited := refund()
 	edited.Shown = strings.Repeat("e", 64)
 	edited.Activity = &api.Activity{Revision: 2, Edit: &api.Edit{Stamp: api.Stamp{By: "bob", At: start}, Args: json.RawMessage(`{"order":9007199254740993,"amount":7.00}`)}}
+	edited.Activity.Verbs = []string{"approve", "edit", "reject"}
+	edited = worded(edited)
 	b := newHarness(t, 90, 40, refund())
 	b.keys("enter")
 	b.poll(edited)

@@ -38,7 +38,7 @@ type draftKey struct {
 
 // openAction starts an action: with a form if the verb needs one, else with the confirmation.
 func (m *model) openAction(d *detailScreen, o action) {
-	if !o.needsForm() && (o.act != "" || schemaform.Check(d.r.AnswerSchema, o.answer()) == nil) {
+	if !o.needsForm() && (o.act != "" || takesVerbs(d.r) || schemaform.Check(d.r.AnswerSchema, o.answer()) == nil) {
 		m.push(m.confirm(d, nil, o, o.answer()))
 		return
 	}
@@ -67,7 +67,7 @@ func (o action) needsForm() bool {
 
 // reasonCodes lists the codes of which a decision must name one.
 func reasonCodes(r api.Request, v verb) []string {
-	if _, isApproval := approvalOf(r); !isApproval || r.Activity == nil {
+	if r.Activity == nil {
 		return nil
 	}
 	switch v {
@@ -110,14 +110,23 @@ func openForm(d *detailScreen, o action) ([]*field, *schemaform.Field) {
 			f.label = f.Title
 		}
 		return fields, s
+	case o.verb == verbApproveEdited && IsHold(d.r):
+		s = schemaform.New(d.r.AnswerSchema, d.r.Data)
+		if some := editable(newFields(s), d.r.Activity); len(some) > 0 {
+			return some, s
+		}
 	case o.verb == verbApproveEdited:
 		approval, _ := approvalOf(d.r)
 		s = schemaform.New(approval.ArgsSchema, argsOf(d.r))
 		if some := editable(newFields(s), d.r.Activity); len(some) > 0 {
 			return some, s
 		}
-	case IsHold(d.r):
-		s = schemaform.New(d.r.AnswerSchema, d.r.Data)
+	case o.verb == verbReject && s.Field(o.reason) == nil: // a gate or a hold
+		f := schemaform.New(json.RawMessage(`{"type":"string","title":"reason"}`), nil)
+		f.Required = true
+		reason := newField(f)
+		reason.label = o.reason
+		return []*field{reason}, nil
 	case o.reason != "" && s.Check(o.base.With(schemaform.Member{Name: o.reason, Value: json.RawMessage(`"x"`)}).JSON()) == nil:
 		f := s.Field(o.reason)
 		f.Required = true
@@ -219,7 +228,7 @@ func (f *formScreen) review(m *model) {
 	if err == nil && f.code != nil {
 		reply, err = f.withCode(reply)
 	}
-	if err == nil && f.action.act == "" {
+	if err == nil && f.action.act == "" && !takesVerbs(f.d.r) {
 		err = schemaform.Check(f.d.r.AnswerSchema, reply)
 	}
 	if err != nil {

@@ -14,7 +14,10 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/golden"
+	"github.com/fermata-go/fermata/internal/presentation"
+	"github.com/fermata-go/fermata/internal/requirement"
 )
 
 // start is the time of the tests: three in the morning.
@@ -258,8 +261,26 @@ func request(id, stateKey, graph, kind string, data any, schema json.RawMessage,
 			panic(err)
 		}
 	}
-	return api.Request{
+	return worded(api.Request{
 		ID: id, StateKey: stateKey, GraphID: graph, Address: "node:drop/approve:" + id, Next: [][]string{{"log", "mail"}, {"tell"}}, Kind: kind, Data: raw, AnswerSchema: schema,
 		Shown: strings.Repeat("3f9a", 16), State: statePending, CreatedAt: start.Add(-4 * time.Minute), Deadline: deadline,
+	})
+}
+
+// worded returns a request with its presentation, as a server sends it.
+func worded(r api.Request) api.Request {
+	_, from, _ := strings.Cut(r.GraphID, ":")
+	s := presentation.Source{Request: desk.Request{State: desk.StateOpen, Subject: desk.Subject{Kind: r.Kind}}, Data: r.Data, Masked: r.Masked, Address: r.Address, AnswerSchema: r.AnswerSchema, Agent: from}
+	s.Verbs = []requirement.Verb{requirement.VerbApprove, requirement.VerbEdit, requirement.VerbReject, requirement.VerbRespond}
+	if r.Activity != nil {
+		s.Verbs = nil
+		for _, verb := range r.Activity.Verbs {
+			s.Verbs = append(s.Verbs, requirement.Verb(verb))
+		}
+		if r.Activity.Edit != nil {
+			s.Edited = r.Activity.Edit.Args
+		}
 	}
+	r.Presentation = new(presentation.Of(s))
+	return r
 }

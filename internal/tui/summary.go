@@ -9,8 +9,6 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/internal/actiontext"
-	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
 // The states of a request in the API.
@@ -45,53 +43,17 @@ func digestMatches(approval fermata.ApprovalRequest) bool {
 	return err == nil && digest == approval.Digest
 }
 
-// summaryFields are the members of a question that can serve as a summary, the best first.
-var summaryFields = []string{"summary", "title", "question", "message", "reason", "description", "text"}
-
-// maxSummary is more than fits on a line.
-const maxSummary = 500
-
-// Summary returns a one-line summary of a request. That of an action is worded from its arguments,
-// as in the other channels, not by its agent. It is not sanitized for a terminal.
+// Summary returns a one-line summary of a request, as on every other surface. It is not sanitized
+// for a terminal.
 func Summary(r api.Request) string {
-	text := []rune(summaryField(r))
-	return string(text[:min(len(text), maxSummary)])
-}
-
-func summaryField(r api.Request) string {
-	if approval, ok := approvalOf(r); ok {
-		text := headline(actiontext.Action{Name: approval.Action, Args: argsOf(r), Schema: approval.ArgsSchema, Masked: r.Masked})
-		if r.Activity != nil && r.Activity.Edit != nil {
-			text += " (edited)"
-		}
-		return text
+	text := r.Kind
+	if r.Presentation != nil {
+		text = r.Presentation.Title
 	}
-	if doubt, ok := InDoubtOf(r); ok {
-		return "Did " + doubt.Action + " happen? " + string(doubt.Args)
+	if r.Activity != nil && r.Activity.Edit != nil {
+		text += " (edited)"
 	}
-	if at, ok := heldAt(r); ok {
-		return "held " + at.ID + " " + at.SubID + ": " + string(r.Data)
-	}
-	var text string
-	if json.Unmarshal(r.Data, &text) == nil && text != "" {
-		return text
-	}
-	members, _ := schemaform.ParseObject(r.Data)
-	for _, name := range summaryFields {
-		if json.Unmarshal(members.Get(name), &text) == nil && strings.TrimSpace(text) != "" {
-			return text + extraFields(members, name)
-		}
-	}
-	return string(r.Data)
-}
-
-// headline words an action as a line of its own.
-func headline(action actiontext.Action) string {
-	var b strings.Builder
-	for _, part := range actiontext.Capitalized(actiontext.Of(action, actiontext.English)) {
-		b.WriteString(part.Text)
-	}
-	return b.String()
+	return text
 }
 
 // CompareRisk orders requests by risk, the highest first.
@@ -111,22 +73,6 @@ func RiskText(r api.Request) string {
 		return ""
 	}
 	return [...]string{"", "low", "medium", "high"}[min(max(r.Activity.Risk, 0), 3)]
-}
-
-// extraFields returns the short members other than the summary: they distinguish requests with the
-// same summary.
-func extraFields(members schemaform.Members, summaryName string) string {
-	var texts []string
-	for _, m := range members {
-		if m.Name == summaryName || len(m.Value) > 40 || strings.ContainsAny(string(m.Value), "{[") {
-			continue
-		}
-		texts = append(texts, m.Name+": "+string(m.Value))
-	}
-	if len(texts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(texts, ", ") + ")"
 }
 
 // matches reports whether a list row contains the words of the filter.

@@ -2,6 +2,7 @@ package clientcmd
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -110,7 +111,10 @@ func (c *decideFlags) decide(ctx context.Context, p *cli.Program, answer func(ap
 		})
 	}
 	if done, decides := verbTexts[verbOf(data)]; decides && err == nil && !p.JSON {
-		fmt.Fprintf(p.Out, "%s: %s\n", done, cli.OneLine(tui.Summary(withEdit(r, data))))
+		if bytes.Contains(data, []byte(`"args":`)) {
+			done += " with edits"
+		}
+		fmt.Fprintf(p.Out, "%s: %s\n", done, cli.OneLine(tui.Summary(r)))
 	}
 	err = printOutcome(p, outcome, err)
 	if errors.Is(err, cli.ErrRefused) && verbOf(data) == "reject" { // as the person wanted it
@@ -128,21 +132,6 @@ func (c decideFlags) printVote(ctx context.Context, p *cli.Program, to *client.C
 	return p.Print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "recorded\t%s\nrun\t%s still waits\n", cli.OneLine(tui.VoteText(r.Activity)), cli.OneLine(r.StateKey))
 	})
-}
-
-// withEdit returns the request with the arguments of an answer that edits them.
-func withEdit(r api.Request, answer json.RawMessage) api.Request {
-	var decision struct{ Args json.RawMessage }
-	if json.Unmarshal(answer, &decision) != nil || decision.Args == nil {
-		return r
-	}
-	activity := api.Activity{}
-	if r.Activity != nil {
-		activity = *r.Activity
-	}
-	activity.Edit = &api.Edit{Args: decision.Args}
-	r.Activity = &activity
-	return r
 }
 
 // verbTexts are the past tenses of verbs.
@@ -215,9 +204,6 @@ type ApproveCommand struct {
 // Run approves a request.
 func (c *ApproveCommand) Run(ctx context.Context, p *cli.Program) error {
 	return c.decide(ctx, p, func(r api.Request) (any, error) {
-		if tui.IsHold(r) {
-			return c.continueHold()
-		}
 		if c.typed = c.Confirm; c.typed == "" && r.Activity != nil && r.Activity.Confirm != "" && r.Activity.IneligibleReason == "" {
 			c.typed = ask(p, "To approve, type "+confirmLabel(r, c.Args != "")+": ")
 		}
@@ -262,19 +248,6 @@ func confirmLabel(r api.Request, edited bool) string {
 	return cli.OneLine(r.Activity.Confirm)
 }
 
-// continueHold returns the answer that continues a held run unchanged.
-func (c *ApproveCommand) continueHold() (any, error) {
-	switch {
-	case c.Reason != "":
-		return nil, cli.Usagef("the answer to a hold cannot have a reason")
-	case !c.conditionFlags.isZero():
-		return nil, cli.Usagef("only the approval of an action can have conditions")
-	case c.Args != "" || len(c.Code) > 0:
-		return nil, cli.Usagef("a hold has no arguments; pass the edited state to fermata answer")
-	}
-	return json.RawMessage("null"), nil
-}
-
 type RejectCommand struct {
 	decideFlags
 	Reason string   `help:"The reason, for people."`
@@ -284,9 +257,6 @@ type RejectCommand struct {
 // Run rejects a request.
 func (c *RejectCommand) Run(ctx context.Context, p *cli.Program) error {
 	return c.decide(ctx, p, func(r api.Request) (any, error) {
-		if tui.IsHold(r) {
-			return nil, cli.Usagef("a hold cannot be rejected; fermata cancel cancels the run")
-		}
 		reply, err := verbAnswer(r, "reject", c.Reason)
 		if err == nil && len(c.Code) > 0 {
 			reply["codes"] = c.Code
@@ -295,9 +265,16 @@ func (c *RejectCommand) Run(ctx context.Context, p *cli.Program) error {
 	})
 }
 
-// verbAnswer returns an approving or rejecting answer, if the answer schema has a verb or an action
-// with that value.
+// verbAnswer returns an approving or rejecting answer. Questions have one if their answer schema
+// has a verb or an action with that value.
 func verbAnswer(r api.Request, verb, reason string) (map[string]any, error) {
+	if p := r.Presentation; p != nil && (p.Shape == "gate" || p.Shape == "hold") {
+		reply := map[string]any{"verb": verb}
+		if reason != "" {
+			reply["reason"] = reason
+		}
+		return reply, nil
+	}
 	var schema struct{ Properties map[string]json.RawMessage }
 	if r.AnswerSchema != nil {
 		if err := json.Unmarshal(r.AnswerSchema, &schema); err != nil {

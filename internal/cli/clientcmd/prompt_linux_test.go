@@ -53,7 +53,8 @@ func TestApprove_PromptsForTheNameOfTheObject(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		var answer any = api.Request{
 			ID: "int_1", Kind: fermata.Approval.Name(), State: "pending", Data: asked, Shown: "d1", AnswerSchema: fermata.Approval.HumanAnswerSchema(),
-			Activity: &api.Activity{State: "open", Confirm: "prod users", ConfirmFields: []string{"/table"}},
+			Presentation: &api.Presentation{Title: "Drop table users"},
+			Activity:     &api.Activity{State: "open", Confirm: "prod users", ConfirmFields: []string{"/table"}},
 		}
 		if r.Method == http.MethodPost {
 			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
@@ -68,7 +69,7 @@ func TestApprove_PromptsForTheNameOfTheObject(t *testing.T) {
 	defer server.Close()
 	for _, c := range []struct{ args, typed, prompt, confirm, said string }{
 		{"", "prod users", "To approve, type prod users: ", "prod users", "approved: Drop table users"},
-		{`{"table":"logs"}`, " logs ", "To approve, type the new value of /table: ", "logs", "approved: Drop table logs (edited)"},
+		{`{"table":"logs"}`, " logs ", "To approve, type the new value of /table: ", "logs", "approved with edits: Drop table users"},
 	} {
 		sent = api.Decide{}
 		person, program := openTerminal(t)

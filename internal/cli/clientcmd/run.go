@@ -175,6 +175,9 @@ func (c *ShowCommand) Run(ctx context.Context, p *cli.Program) error {
 }
 
 func printRequest(w io.Writer, r api.Request) {
+	if r.Presentation != nil {
+		fmt.Fprintf(w, "%s\n\n", cli.OneLine(r.Presentation.Sentence))
+	}
 	fmt.Fprintf(w, "request\t%s\nrun\t%s (%s)\naddress\t%s\nkind\t%s\nstate\t%s\n", r.ID, cli.OneLine(r.StateKey), cli.OneLine(r.GraphID), cli.OneLine(r.Address), cli.OneLine(r.Kind), r.State)
 	fmt.Fprintf(w, "created\t%s (%s)\n", cli.FormatClock(r.CreatedAt), cli.Ago(r.CreatedAt))
 	if r.Deadline != nil {
@@ -198,8 +201,6 @@ func printRequest(w io.Writer, r api.Request) {
 		fmt.Fprintf(w, "\n%s\n", cli.EscapeControls(indented(d.Answer)))
 	} else if r.AnswerSchema != nil {
 		fmt.Fprintf(w, "\nanswer schema\n%s\n", cli.EscapeControls(indented(r.AnswerSchema)))
-	} else if tui.IsHold(r) {
-		fmt.Fprintln(w, "\nthe answer is null, to continue unchanged, or the edited state; approve sends null")
 	}
 	if r.State == "pending" {
 		printDecideHint(w, r)
@@ -214,19 +215,46 @@ func printDecideHint(w io.Writer, r api.Request) {
 		fmt.Fprintf(w, "fermata answer %s '{\"happened\":false}'\tit did not happen: perform it now\n", r.ID)
 		return
 	}
-	var commands []string
-	for _, verb := range []string{"approve", "reject"} {
-		if _, err := verbAnswer(r, verb, ""); err == nil || verb == "approve" && tui.IsHold(r) {
-			commands = append(commands, verb)
+	fmt.Fprintln(w)
+	if r.Presentation == nil || len(r.Presentation.Actions) == 0 {
+		fmt.Fprintf(w, "fermata answer %s JSON\tdecide it\n", r.ID)
+	} else {
+		for _, a := range r.Presentation.Actions {
+			printCommand(w, r.ID, a)
 		}
 	}
-	commands = append(commands, "answer")
-	fmt.Fprintf(w, "\nfermata %s %s\tdecide it\n", strings.Join(commands, "|"), r.ID)
 	if a := r.Activity; a != nil {
 		printIfAny(w, "an approval needs --confirm", a.Confirm)
 		printIfAny(w, "an edit needs --code", a.EditReasons...)
 		printIfAny(w, "a rejection needs --code", a.RejectReasons...)
 	}
+}
+
+// printCommand prints the command of an action.
+func printCommand(w io.Writer, id string, a api.Action) {
+	command := "fermata " + a.Name + " " + id
+	switch a.Name {
+	case "approve", "escalate":
+	case "reject":
+		command += " --reason TEXT"
+	case "return":
+		command = "fermata escalate " + id + " --reason TEXT"
+	case "edit":
+		command = "fermata approve " + id + " --args JSON"
+	case "ask":
+		command = "fermata clarify " + id + " TEXT"
+	default:
+		answer := "JSON"
+		if a.Answer != nil {
+			answer = "'" + strings.ReplaceAll(string(a.Answer), "'", `'\\''`) + "'"
+		}
+		command = "fermata answer " + id + " " + answer
+	}
+	label := strings.TrimSuffix(a.Label, "…")
+	if a.Detail != "" {
+		label += ": " + a.Detail
+	}
+	fmt.Fprintf(w, "%s\t%s\n", cli.OneLine(command), cli.OneLine(label))
 }
 
 func printIfAny(w io.Writer, label string, values ...string) {

@@ -17,11 +17,13 @@ func TestShow_HintFollowsTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, r := range map[string]api.Request{
-		"\nfermata answer int_1":                               {Kind: "name", AnswerSchema: json.RawMessage(`{"type":"string"}`)},
-		"\nfermata approve|reject|answer int_1":                {Kind: "approval", AnswerSchema: fermata.Approval.HumanAnswerSchema()},
-		"\nfermata approve|answer int_1":                       {Kind: "hold", Address: "runnable:g;hold:before#pay"},
-		`fermata answer int_1 '{"happened":false}'`:            {Kind: fermata.EffectInDoubt.Name(), Data: doubt, AnswerSchema: fermata.EffectInDoubt.HumanAnswerSchema()},
-		`but the call returned the error "i/o timeout". It is`: {Kind: fermata.EffectInDoubt.Name(), Data: doubt, AnswerSchema: fermata.EffectInDoubt.HumanAnswerSchema()},
+		"\nfermata answer int_1":                                {Kind: "name", AnswerSchema: json.RawMessage(`{"type":"string"}`)},
+		"\nfermata approve int_1\tApprove":                      {Kind: "hold", Presentation: &api.Presentation{Shape: "hold", Actions: []api.Action{{Name: "approve", Label: "Approve", Answer: json.RawMessage(`{"verb":"approve"}`)}}}},
+		"\nfermata reject int_1 --reason TEXT\tReject":          {Kind: "hold", Presentation: &api.Presentation{Shape: "hold", Actions: []api.Action{{Name: "reject", Label: "Reject…"}}}},
+		"\nfermata answer int_1 '{\"choice\":\"02:00\"}'\tLast": {Kind: "choice", Presentation: &api.Presentation{Shape: "choice", Actions: []api.Action{{Name: "respond", Label: "Last night", Answer: json.RawMessage(`{"choice":"02:00"}`)}}}},
+		"dataops is held before pay\n\nrequest":                 {Kind: "hold", Presentation: &api.Presentation{Sentence: "dataops is held before pay"}},
+		`fermata answer int_1 '{"happened":false}'`:             {Kind: fermata.EffectInDoubt.Name(), Data: doubt, AnswerSchema: fermata.EffectInDoubt.HumanAnswerSchema()},
+		`but the call returned the error "i/o timeout". It is`:  {Kind: fermata.EffectInDoubt.Name(), Data: doubt, AnswerSchema: fermata.EffectInDoubt.HumanAnswerSchema()},
 	} {
 		r.ID, r.State = "int_1", "pending"
 		var out bytes.Buffer

@@ -60,6 +60,9 @@ func (m *Model) thenText(v *page.Visit, act string) string {
 		return v.T("then.doubt")
 	}
 	if !known || c.Result == resultDecides && (act != "approve" || m.Approval == nil) {
+		if m.Approval == nil && act == "approve" && known {
+			return v.T("then.run.decides")
+		}
 		if m.Approval == nil && (act == "approve" || act == "reject") {
 			return v.T("then.run." + act)
 		}

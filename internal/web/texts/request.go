@@ -239,6 +239,7 @@ var requestTexts = Translation{
 	"diff.missing":  "missing",
 
 	"then.decides":      "Your vote decides: exactly this runs now.",
+	"then.run.decides":  "Your vote decides: the run continues.",
 	"then.run.approve":  "If no further vote is needed, the run continues.",
 	"then.run.reject":   "The run does not continue here: it ends or goes back, and the agent gets your reason.",
 	"then.pending":      "Your vote decides. You can undo it for %s.",

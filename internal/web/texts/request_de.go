@@ -239,6 +239,7 @@ var requestGerman = Translation{
 	"diff.missing":  "fehlt",
 
 	"then.decides":      "Ihre Stimme entscheidet: Genau das wird jetzt ausgeführt.",
+	"then.run.decides":  "Ihre Stimme entscheidet: Der Lauf geht weiter.",
 	"then.run.approve":  "Wenn keine weitere Stimme nötig ist, geht der Lauf weiter.",
 	"then.run.reject":   "Der Lauf geht hier nicht weiter: Er endet oder geht zurück, und der Agent erhält Ihre Begründung.",
 	"then.pending":      "Ihre Stimme entscheidet. Sie können sie %s lang zurücknehmen.",

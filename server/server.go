@@ -155,8 +155,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 func (s *Server) Metrics() http.Handler { return s.api.Metrics() }
 
 // CreateKey creates an API key of an account and returns it. It cannot be read again. The role is
-// agent, approver, auditor, user or admin. The key of an administrator invites people: fermata
-// invite.
+// agent, approver, auditor, user, admin or frontend. The key of an administrator invites people:
+// fermata invite.
 func (s *Server) CreateKey(ctx context.Context, account, name, role string) (string, error) {
 	key, kept, err := authn.NewKey(account, name, authn.Role(role), time.Time{})
 	if err != nil {

@@ -147,7 +147,7 @@ func TestServe_EmailLinkToDecision(t *testing.T) {
 	if !run("waiting") {
 		t.Fatal("opening the link decided the request")
 	}
-	if status, _ := postForm(t, scanner, page, url.Values{"verb": {"approve"}}); status != http.StatusOK {
+	if status, _ := postForm(t, scanner, page, url.Values{"action": {"approve"}}); status != http.StatusOK {
 		t.Fatalf("the form: %d", status)
 	}
 	eventually(t, "the run completes", func() bool { return run("completed") })
@@ -178,7 +178,7 @@ func TestServe_EmailLinkDecidesOnce(t *testing.T) {
 		}
 		return request.Request.Pending != nil
 	}
-	approve := url.Values{"verb": {"approve"}}
+	approve := url.Values{"action": {"approve"}}
 	for range 2 { // as a person who presses twice
 		if status := vote(approve); status != http.StatusOK || !pending() {
 			t.Fatalf("the form: %d", status)
@@ -188,7 +188,7 @@ func TestServe_EmailLinkDecidesOnce(t *testing.T) {
 	if _, err := r.Act(t.Context(), "acme", open[0].ID, undo); err != nil || pending() {
 		t.Fatalf("undo: %v", err)
 	}
-	for _, form := range []url.Values{approve, {"verb": {"approve"}, "form": {"another"}}, {"verb": {"reject"}, "reason": {"no"}}} {
+	for _, form := range []url.Values{approve, {"action": {"approve"}, "form": {"another"}}, {"action": {"reject"}, "v/reason": {"no"}}} {
 		if status := vote(form); status != http.StatusConflict || pending() {
 			t.Errorf("%v after the decision was undone: %d, pending: %t", form, status, pending())
 		}
@@ -232,7 +232,7 @@ func serveLinkedMail(t *testing.T, policy string) (r *serve.Server, s *mailServe
 	if status != http.StatusOK || strings.Contains(body, "/link/") || strings.Contains(body, "120") {
 		t.Fatalf("before the address is linked: %d\n%s", status, body)
 	}
-	if status, _ := postForm(t, browser, page, url.Values{"verb": {"link"}}); status != http.StatusOK {
+	if status, _ := postForm(t, browser, page, url.Values{"action": {"link"}}); status != http.StatusOK {
 		t.Fatalf("asking for a link: %d", status)
 	}
 	link := regexp.MustCompile(public + `(/link/\w+)`).FindStringSubmatch(s.received(t)[1])
@@ -251,4 +251,25 @@ func serveLinkedMail(t *testing.T, policy string) (r *serve.Server, s *mailServe
 		t.Fatalf("the address is not linked: %s", at)
 	}
 	return r, s, browser, page
+}
+
+// A browser in which another person is signed in neither sees nor decides what a forwarded link
+// leads to.
+func TestServe_ForwardedEmailLink(t *testing.T) {
+	r, _, _, page := serveLinkedMail(t, "")
+	bob := newBrowser(t)
+	signIn, err := r.API.DevLink(r.Addr(), authn.Principal{Account: "acme", ID: "bob", Roles: []authn.Role{authn.RoleApprover}}, "/inbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	getPage(t, bob, signIn)
+	if status, _, body := getPage(t, bob, page); status != http.StatusForbidden || !strings.Contains(body, "You are signed in as bob") || strings.Contains(body, "120") {
+		t.Errorf("%d\n%s", status, body)
+	}
+	if status, _ := postForm(t, bob, page, url.Values{"action": {"approve"}}); status != http.StatusForbidden {
+		t.Errorf("%d", status)
+	}
+	if open, err := r.ListRequests(t.Context(), "acme", store.InboxFilter{State: store.InterruptPending}); err != nil || len(open) != 1 || len(open[0].Request.Votes) != 0 {
+		t.Errorf("%+v %v", open, err)
+	}
 }

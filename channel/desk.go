@@ -2,6 +2,7 @@ package channel
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/fermata-go/fermata/client"
 )
@@ -16,6 +17,9 @@ type Desk interface {
 	// the channel, and who that is. Its authentication strength is slack_linked. It returns
 	// [ErrNotLinked] if the account is not linked.
 	Client(ctx context.Context, sender Sender) (c *client.Client, principal string, err error)
+	// SignedIn returns the person who is signed in in the browser that sent a request to the
+	// handler of the channel; "" if none is.
+	SignedIn(r *http.Request) (account, principal string, err error)
 	// LinkURL returns a link that can be used once, within 15 minutes. A person who opens it signs
 	// in and links the account of the channel to themselves.
 	LinkURL(ctx context.Context, sender Sender) (string, error)

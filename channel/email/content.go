@@ -26,7 +26,7 @@ var (
 
 const (
 	maxSubject = 120
-	maxValue   = 2000 // characters of a fact or a quoted text
+	maxValue   = 2000 // characters of a fact, an evidence or a quoted text
 )
 
 // content is what the templates show.
@@ -35,16 +35,34 @@ type content struct {
 	Subject string
 	// Heading says why the message was sent.
 	Heading string
+	// RiskName is "" without a rating.
+	RiskName string
+	// Choices are the labels of the actions. SignIn says that a link does not decide.
+	Choices string
+	SignIn  bool
 	// Page is the page that asks for a confirmation, Settings that of the person.
 	Page, Settings string
 }
 
 func newContent(m channel.Message, page, base string) content {
-	c := content{Card: m.Card, Page: page, Settings: strings.TrimSuffix(base, "/") + "/me"}
+	c := content{
+		Card: m.Card, Page: page, Settings: strings.TrimSuffix(base, "/") + "/me", RiskName: riskName(m.Card.Risk),
+		SignIn: m.Card.Open() && len(m.Card.Actions) > 0 && needsSignIn(m.Card.Risk, m.Card.MinAuth),
+	}
+	var labels []string
+	for _, a := range m.Card.Actions {
+		labels = append(labels, a.Label)
+	}
+	c.Choices = strings.Join(labels, " · ")
 	c.Facts = make([]api.Fact, len(m.Card.Facts))
 	for i, f := range m.Card.Facts {
 		f.Value, f.Was = clip(f.Value, maxValue), clip(f.Was, maxValue)
 		c.Facts[i] = f
+	}
+	c.Evidence = make([]api.Evidence, len(m.Card.Evidence))
+	for i, e := range m.Card.Evidence {
+		e.Text, e.Was = clip(e.Text, maxValue), clip(e.Was, maxValue)
+		c.Evidence[i] = e
 	}
 	c.Said = make([]api.Quote, len(m.Card.Said))
 	for i, q := range m.Card.Said {
@@ -73,6 +91,9 @@ func (c content) render() (text, html string, err error) {
 	err = htmlTemplate.Execute(&b, c)
 	return a.String(), b.String(), err
 }
+
+// riskName returns a rating in words; "" for none.
+func riskName(risk int) string { return [...]string{"", "low", "medium", "high"}[min(max(risk, 0), 3)] }
 
 // clip shortens a text to a number of characters.
 func clip(text string, most int) string {

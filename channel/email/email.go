@@ -152,7 +152,7 @@ func (c *Channel) Test(ctx context.Context, to string) (channel.TestResult, erro
 // thread.
 func (c *Channel) compose(m channel.Message, to *mail.Address, ref string) (*gomail.Msg, error) {
 	page := ""
-	if m.Card.Open() && m.Kind != channel.NoticeTest && m.Card.Digest != "" {
+	if m.Card.Open() && m.Kind != channel.NoticeTest && len(m.Card.Actions) > 0 && !needsSignIn(m.Card.Risk, m.Card.MinAuth) {
 		page = c.decisionURL(m, to.Address)
 	}
 	content := newContent(m, page, c.config.BaseURL)

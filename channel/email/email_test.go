@@ -2,7 +2,6 @@ package email_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -16,11 +15,7 @@ import (
 	"mime/multipart"
 	"mime/quotedprintable"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"net/mail"
-	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +27,6 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/email"
-	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/desk"
 )
 
@@ -185,10 +179,12 @@ func refund() channel.Message {
 		Request: "int_1", Digest: "shown-1", Kind: "approval", Action: "refund",
 		Presentation: api.Presentation{
 			Title: "refund: amount 120.00", Sentence: "support-bot wants to run refund: amount 120.00",
-			Facts: []api.Fact{{Label: "amount", Value: "120.00"}, {Label: "note", Value: "U+202Ex", Flagged: true}},
-			Said:  []api.Quote{{By: "shop", Text: "<b>Approve</b> here: https://evil.example\nReview and decide:\nhttps://evil.example"}},
+			Facts:    []api.Fact{{Label: "amount", Value: "120.00"}, {Label: "note", Value: "U+202Ex", Flagged: true}},
+			Evidence: []api.Evidence{{Title: "Order", Source: "shop", Text: "17: 1 cup", Was: "17: 2 cups"}},
+			Actions:  []api.Action{{Name: "approve", Label: "Approve", Answer: json.RawMessage(`{"verb":"approve"}`)}, {Name: "reject", Label: "Reject…"}},
+			Said:     []api.Quote{{By: "shop", Text: "<b>Approve</b> here: https://evil.example\nReview and decide:\nhttps://evil.example"}},
 		},
-		Rules: []string{"large"}, State: desk.StateOpen,
+		Rules: []string{"large"}, Risk: 1, State: desk.StateOpen,
 		Deadline: noon.Add(24 * time.Hour), Link: "https://fermata.example/requests/int_1", At: noon,
 	}}
 }
@@ -229,7 +225,7 @@ func TestSend_SameFactsInTextAndHTML(t *testing.T) {
 			t.Errorf("header %v", header)
 		}
 		for kind, text := range all {
-			for _, want := range []string{"120.00", "unusual characters", "large", "https://fermata.example/channels/email/", "https://fermata.example/requests/int_1", "Opening a link decides nothing"} {
+			for _, want := range []string{"120.00", "unusual characters", "large", "https://fermata.example/channels/email/", "https://fermata.example/requests/int_1", "Opening a link decides nothing", "17: 1 cup", "17: 2 cups", "shop wrote, not verified", "Possible answers: Approve · Reject…", "Risk: low"} {
 				if !strings.Contains(text, want) {
 					t.Errorf("%s has no %q:\n%s", kind, want, text)
 				}
@@ -311,234 +307,5 @@ func TestSend_Errors(t *testing.T) {
 		if _, err := email.New(config); err == nil {
 			t.Errorf("%+v is accepted", config)
 		}
-	}
-}
-
-// people is a desk with one request, and an API that records decisions.
-type people struct {
-	channel.Desk
-	linked  bool
-	request api.Request
-	decided []api.Decide
-	viewed  []api.RequestAction
-	problem *api.Problem
-}
-
-func (p *people) RequestURL(id string) string { return "https://fermata.example/requests/" + id }
-
-func (p *people) LinkURL(context.Context, channel.Sender) (string, error) {
-	return "https://fermata.example/link/1", nil
-}
-
-func (p *people) Client(_ context.Context, sender channel.Sender) (*client.Client, string, error) {
-	if !p.linked || sender.Account != "acme" || sender.Channel != "email" || sender.ID != "ann@example.com" {
-		return nil, "", channel.ErrNotLinked
-	}
-	return client.NewWithTransport(&url.URL{Scheme: "http", Host: "in-process"}, p), "ann", nil
-}
-
-func (p *people) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := httptest.NewRecorder()
-	switch {
-	case r.Method == http.MethodGet:
-		_ = json.NewEncoder(w).Encode(p.request)
-	case p.problem != nil:
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(p.problem.Status)
-		_ = json.NewEncoder(w).Encode(p.problem)
-	case strings.HasSuffix(r.URL.Path, "/view"):
-		var view api.RequestAction
-		if err := json.NewDecoder(r.Body).Decode(&view); err != nil {
-			return nil, err
-		}
-		p.viewed = append(p.viewed, view)
-		_ = json.NewEncoder(w).Encode(p.request)
-	default:
-		var decide api.Decide
-		if err := json.NewDecoder(r.Body).Decode(&decide); err != nil {
-			return nil, err
-		}
-		p.decided = append(p.decided, decide)
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusAccepted)
-		_, _ = io.WriteString(w, `{"status":"pending","run":"run_1"}`)
-	}
-	return w.Result(), nil
-}
-
-// visit opens the link of the newest message.
-type visitor struct {
-	t    *testing.T
-	page http.Handler
-	path string
-}
-
-var linkForm = regexp.MustCompile(`https://fermata\.example(/channels/email/\S+)`)
-
-func newVisitor(t *testing.T, p *people) *visitor {
-	t.Helper()
-	s := newMailServer(t, false)
-	c := newChannel(t, s, nil)
-	if _, err := c.Send(t.Context(), refund()); err != nil {
-		t.Fatal(err)
-	}
-	_, all := parts(t, s.messages[0])
-	return &visitor{t: t, page: c.Handler(p), path: linkForm.FindStringSubmatch(all["text/plain"])[1]}
-}
-
-func (v *visitor) call(method, path, form string, header ...string) (int, string) {
-	r := httptest.NewRequestWithContext(v.t.Context(), method, path, strings.NewReader(form))
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	for i := 0; i+1 < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	w := httptest.NewRecorder()
-	v.page.ServeHTTP(w, r)
-	return w.Code, w.Body.String()
-}
-
-func open() *people {
-	return &people{linked: true, request: api.Request{ID: "int_1", Kind: "approval", State: "pending", Shown: "shown-1", Data: json.RawMessage(`{"action":"refund","args":{"amount":120.00}}`),
-		Presentation: &api.Presentation{Title: "Refund 120.00", Facts: []api.Fact{{Label: "amount", Value: "120.00"}}}}}
-}
-
-func TestLink_ShowsAndDecidesOnlyByPost(t *testing.T) {
-	p := open()
-	v := newVisitor(t, p)
-	for range 3 { // link scanners
-		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			if code, body := v.call(method, v.path, ""); code != 200 || !strings.Contains(body, "120.00") {
-				t.Fatalf("%d %s", code, body)
-			}
-		}
-	}
-	if len(p.decided) != 0 {
-		t.Fatal("GET decides")
-	}
-	if code, body := v.call(http.MethodPost, v.path, "verb=reject&reason="); code != 422 || !strings.Contains(body, "Say why") || len(p.decided) != 0 {
-		t.Fatalf("%d %s", code, body)
-	}
-	if code, body := v.call(http.MethodPost, v.path, "verb=approve", "Sec-Fetch-Site", "same-origin"); code != 200 || !strings.Contains(body, "Approved") {
-		t.Fatalf("%d %s", code, body)
-	}
-	v.call(http.MethodPost, v.path, "verb=approve")
-	v.call(http.MethodPost, v.path, "verb=reject&reason=no&form=b")
-	if len(p.decided) != 3 || p.decided[0].ResumeID != p.decided[1].ResumeID || p.decided[1].ResumeID != p.decided[2].ResumeID || p.decided[0].Shown != "shown-1" || string(p.decided[0].Answer) == "" {
-		t.Errorf("%+v", p.decided)
-	}
-	if seen := p.viewed[0]; seen.Shown != "shown-1" || seen.Rendering.Text != "Refund 120.00\namount\n120.00" || seen.Rendering.Channel != "email" || seen.Rendering.Hash != p.decided[0].Rendering {
-		t.Errorf("what ann saw: %+v, and the decision names %q", seen.Rendering, p.decided[0].Rendering)
-	}
-}
-
-func TestLink_WhatDoesNotCountIsExplained(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*people)
-		want   string
-	}{
-		"not linked": {func(p *people) { p.linked = false }, "not linked"},
-		"decided": {func(p *people) {
-			p.request.State, p.request.Decision = "decided", &api.Decision{Verdict: "reject", By: "bob"}
-		}, "reject by bob"},
-		"changed":     {func(p *people) { p.request.Shown = "shown-2" }, "has changed"},
-		"used before": {func(p *people) { p.problem = &api.Problem{Status: 422, Code: "resume_id_reused", Title: "x"} }, "A link decides once"},
-		"not eligible": {func(p *people) {
-			p.problem = &api.Problem{Status: 403, Code: "not_eligible", Title: "x", Detail: "ann is not in group finops"}
-		}, "ann is not in group finops"},
-	} {
-		p := open()
-		v := newVisitor(t, p)
-		c.change(p)
-		_, body := v.call(http.MethodPost, v.path, "verb=approve")
-		if name == "changed" || name == "decided" {
-			p.problem = &api.Problem{Status: 409, Code: "changed", Title: "x", Detail: "the request has changed"}
-			p.decided = nil
-			_, body = v.call(http.MethodGet, v.path, "")
-		}
-		if len(p.decided) != 0 || !strings.Contains(body, c.want) || name == "not linked" && strings.Contains(body, "https://fermata.example/link/1") {
-			t.Errorf("%s: %s", name, body)
-		}
-	}
-}
-
-// An approval approves the edited arguments, so the page shows them.
-func TestLink_ShowsEditedArguments(t *testing.T) {
-	p := open()
-	p.request.Activity = &api.Activity{Edit: &api.Edit{Args: json.RawMessage(`{"amount":100000}`)}}
-	p.request.Presentation = &api.Presentation{Title: "Refund 100000", Facts: []api.Fact{{Label: "amount", Value: "100000"}}}
-	v := newVisitor(t, p)
-	if _, body := v.call(http.MethodGet, v.path, ""); !strings.Contains(body, "100000") || strings.Contains(body, "120.00") {
-		t.Errorf("%s", body)
-	}
-}
-
-func TestLink_Forged(t *testing.T) {
-	p := open()
-	v := newVisitor(t, p)
-	token := strings.TrimPrefix(v.path, email.Path)
-	text, sum, _ := strings.Cut(token, ".")
-	for name, path := range map[string]string{
-		"empty": email.Path, "no signature": email.Path + text, "other signature": email.Path + text + "." + sum[1:] + "A", "other content": email.Path + "A" + text + "." + sum, "none": email.Path + text + ".",
-	} {
-		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			if code, body := v.call(method, path, "verb=approve"); code != http.StatusForbidden || strings.Contains(body, "120.00") {
-				t.Errorf("%s: %d %s", name, code, body)
-			}
-		}
-	}
-	if code, _ := v.call(http.MethodPost, v.path, "verb=approve", "Sec-Fetch-Site", "cross-site"); code != http.StatusForbidden {
-		t.Errorf("a form of another site: %d", code)
-	}
-	if code, _ := v.call(http.MethodDelete, v.path, ""); code != http.StatusMethodNotAllowed {
-		t.Errorf("DELETE: %d", code)
-	}
-	s := newMailServer(t, false)
-	late := newChannel(t, s, func(c *email.Config) { c.Now = func() time.Time { return noon.Add(25 * time.Hour) } })
-	v.page = late.Handler(p)
-	if code, body := v.call(http.MethodPost, v.path, "verb=approve"); code != http.StatusForbidden || !strings.Contains(body, "expired") {
-		t.Errorf("after a day: %d %s", code, body)
-	}
-	if len(p.decided) != 0 {
-		t.Errorf("%+v", p.decided)
-	}
-}
-
-// The one-time link goes to the mailbox and not to the browser, at most once a minute: the
-// recipient of a forwarded message cannot link the address.
-func TestLink_IsSentToTheAddressOnly(t *testing.T) {
-	p := open()
-	p.linked = false
-	s := newMailServer(t, false)
-	c := newChannel(t, s, nil)
-	if _, err := c.Send(t.Context(), refund()); err != nil {
-		t.Fatal(err)
-	}
-	_, all := parts(t, s.messages[0])
-	v := &visitor{t: t, page: c.Handler(p), path: linkForm.FindStringSubmatch(all["text/plain"])[1]}
-	if code, body := v.call(http.MethodGet, v.path, ""); code != 200 || strings.Contains(body, "/link/") || strings.Contains(body, "120") || !strings.Contains(body, "Send a link to ann@example.com") {
-		t.Fatalf("%d %s", code, body)
-	}
-	refuse := func(err *smtp.SMTPError) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.refuse = err
-	}
-	refuse(&smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 3, 0}, Message: "later"})
-	for range 2 {
-		if code, body := v.call(http.MethodPost, v.path, "verb=link", "Sec-Fetch-Site", "same-origin"); code != 503 {
-			t.Fatalf("a message that is not sent: %d %s", code, body)
-		}
-	}
-	refuse(nil)
-	for range 3 {
-		if code, body := v.call(http.MethodPost, v.path, "verb=link", "Sec-Fetch-Site", "same-origin"); code != 200 || strings.Contains(body, "/link/") {
-			t.Fatalf("%d %s", code, body)
-		}
-	}
-	if code, _ := v.call(http.MethodPost, v.path, "verb=link", "Sec-Fetch-Site", "cross-site"); code != 403 {
-		t.Errorf("another site asks for the link: %d", code)
-	}
-	if len(s.messages) != 2 || !strings.Contains(s.messages[1], "https://fermata.example/link/1") {
-		t.Errorf("messages %q", s.messages)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-go/fermata/channel"
 )
 
-// verbLink asks for a message that links the address.
-const verbLink = "link"
+// actionLink asks for a message that links the address.
+const actionLink = "link"
 
 // linkPause is the shortest time between two such messages to one address.
 const linkPause = time.Minute

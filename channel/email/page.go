@@ -9,13 +9,17 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/refusal"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/safehtml"
 )
 
@@ -23,7 +27,7 @@ import (
 var pageSource string
 
 var (
-	pageTemplate = template.Must(template.New("page").Parse(pageSource))
+	pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"when": when, "plain": safehtml.Plain, "risk": riskName}).Parse(pageSource))
 	pagePolicy   = "default-src 'none'; style-src 'sha256-" + styleHash(pageSource) + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 
@@ -44,14 +48,26 @@ const (
 type page struct {
 	Title   string
 	Problem string
-	// Facts are the arguments of an approval.
-	Facts []api.Fact
-	// Decide says that the form is shown. LinkTo, if set, is the address that can be linked.
-	Decide bool
-	Reason string
+	// Request is shown if it is not nil, Choices are what the person can do with it.
+	Request *api.Request
+	Choices []choice
+	// As is the person whose decision it will be, Address the one that the message was sent to.
+	As, Address string
+	// LinkTo, if set, is the address that can be linked.
 	LinkTo string
+	// Inbox is an address of the web inbox; SignIn says that it is the way to decide.
 	Inbox  string
+	SignIn bool
 }
+
+// The names of actions.
+const (
+	nameApprove  = "approve"
+	nameEdit     = "edit"
+	nameRespond  = "respond"
+	nameEscalate = "escalate"
+	nameAsk      = "ask"
+)
 
 // Handler serves the pages of links. GET shows the request, and only POST decides.
 func (c *Channel) Handler(desk channel.Desk) http.Handler {
@@ -70,7 +86,7 @@ func (c *Channel) Handler(desk channel.Desk) http.Handler {
 		}
 		switch r.Method {
 		case http.MethodGet, http.MethodHead:
-			c.show(w, r, desk, l, page{})
+			c.show(w, r, desk, l)
 		case http.MethodPost:
 			c.decide(w, r, desk, l)
 		default:
@@ -80,62 +96,142 @@ func (c *Channel) Handler(desk channel.Desk) http.Handler {
 	})
 }
 
-// show writes the page with the current state of the request. p holds what was typed and what was
-// wrong with it.
-func (c *Channel) show(w http.ResponseWriter, r *http.Request, desk channel.Desk, l link, p page) {
-	p.Inbox = desk.RequestURL(l.Request)
-	request, err := c.load(r.Context(), desk, l)
-	status := http.StatusOK
-	if p.Problem != "" {
-		status = http.StatusUnprocessableEntity
+// visit is a request as the owner of the address sees it.
+type visit struct {
+	person  *client.Client
+	name    string // of the person
+	request api.Request
+}
+
+// otherPersonError says that another person is signed in in the browser.
+type otherPersonError struct{ name string }
+
+func (e *otherPersonError) Error() string { return "email: the browser is signed in as " + e.name }
+
+// open returns the request of a link as the owner of the address sees it. A browser in which
+// another person is signed in does not get it: the message was forwarded.
+func (c *Channel) open(r *http.Request, desk channel.Desk, l link) (v visit, err error) {
+	if v.person, v.name, err = desk.Client(r.Context(), c.sender(l)); err != nil {
+		return v, err
 	}
+	account, principal, err := desk.SignedIn(r)
+	switch {
+	case err != nil:
+		return v, err
+	case principal != "" && (account != l.Account || principal != v.name):
+		return v, &otherPersonError{principal}
+	}
+	v.request, err = v.person.Request(r.Context(), l.Request)
+	return v, err
+}
+
+// needsSignIn reports whether the person has to decide in the inbox.
+func (v visit) needsSignIn() bool {
+	a := v.request.Activity
+	return a != nil && needsSignIn(a.Risk, requirement.Auth(a.MinAuth))
+}
+
+// decided reports whether the person has voted, or decided the request.
+func (v visit) decided() bool {
+	r := v.request
+	return r.Activity != nil && r.Activity.Voted || r.Decision != nil && r.Decision.By == v.name
+}
+
+// choices returns what the person can do. sent is a form that was sent for the action key.
+func (v visit) choices(key string, sent url.Values) (all []choice) {
+	for _, a := range v.request.Presentation.Actions {
+		one := newChoice(a, v.request.Activity, nil)
+		if one.Key == key {
+			one = newChoice(a, v.request.Activity, sent)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// problem says why nothing can be decided on the page; "" if something can.
+func (v visit) problem(l link) string {
+	r := v.request
+	switch {
+	case r.State != "pending" && r.Decision != nil:
+		return "This request was decided: " + r.Decision.Verdict + " by " + safehtml.Plain(r.Decision.By) + "."
+	case r.State != "pending":
+		return "This request is closed."
+	case r.Activity != nil && r.Activity.Voted && r.Activity.Pending != nil:
+		return "Your vote is recorded. The decision takes effect at " + when(r.Activity.Pending.EffectiveAt) + "; until then you can withdraw your vote in the inbox."
+	case r.Activity != nil && r.Activity.Voted:
+		return "Your vote is recorded. You can change it in the inbox."
+	case r.Shown != l.Digest:
+		return "This request has changed since the message was sent. Open it in the inbox to see what changed."
+	case r.Presentation == nil:
+		return "This request can only be decided in the inbox."
+	case r.Activity != nil && r.Activity.IneligibleReason != "":
+		return refusal.Sentence(r.Activity.IneligibleReason, "")
+	case v.needsSignIn() && r.Activity.MinAuth == "":
+		return "The risk of this request is " + riskName(r.Activity.Risk) + ". A link from a message is not enough to decide it: sign in."
+	case v.needsSignIn():
+		return "The rules require a sign-in (" + r.Activity.MinAuth + ") for this decision. A link from a message is not enough."
+	case len(r.Presentation.Actions) == 0:
+		return "There is nothing to decide now."
+	}
+	return ""
+}
+
+// show writes the page with the current state of the request.
+func (c *Channel) show(w http.ResponseWriter, r *http.Request, desk channel.Desk, l link) {
+	v, err := c.open(r, desk, l)
+	if err != nil {
+		c.showError(w, desk, l, err)
+		return
+	}
+	c.showRequest(w, desk, l, v, page{})
+}
+
+// showError writes why a request is not shown.
+func (c *Channel) showError(w http.ResponseWriter, desk channel.Desk, l link, err error) {
+	p := page{Title: "The request cannot be shown", Problem: explain(err), Inbox: desk.RequestURL(l.Request)}
+	status := http.StatusConflict
+	other, forwarded := errors.AsType[*otherPersonError](err)
 	switch {
 	case errors.Is(err, channel.ErrNotLinked):
-		p.Title = "Link this address first"
+		status, p.Title, p.LinkTo = http.StatusOK, "Link this address first", l.Address
 		p.Problem = "This e-mail address is not linked to a person. The server can send a link to it. Open that link, sign in, and then open the link in the first message again."
-		p.LinkTo = l.Address
-		c.write(w, status, p)
-		return
-	case err != nil:
-		p.Title, p.Problem = "The request cannot be shown", explain(err)
-		c.write(w, http.StatusConflict, p)
-		return
-	}
-	p.Title, p.Facts = describe(request)
-	switch {
-	case request.State != "pending":
-		p.Problem = "This request is closed."
-		if d := request.Decision; d != nil {
-			p.Problem = "This request was decided: " + d.Verdict + " by " + safehtml.Plain(d.By) + "."
-		}
-	case request.Shown != l.Digest:
-		p.Problem = "This request has changed since the message was sent. Open it in the inbox to see what changed."
-	default:
-		p.Decide = request.Kind == fermata.Approval.Name() && !needsInbox(request.Activity)
+	case forwarded:
+		status, p.Title = http.StatusForbidden, "This message was sent to another person"
+		p.Problem = "You are signed in as " + safehtml.Plain(other.name) + ". The message was sent to " + l.Address + ", and its link would decide as the person with that address. Decide in the inbox, as yourself."
 	}
 	c.write(w, status, p)
 }
 
-// needsInbox reports whether the form of the page lacks what a decision needs: the typed name of
-// the object, or a reason code.
-func needsInbox(a *api.Activity) bool {
-	return a != nil && (a.Confirm != "" || len(a.RejectReasons) > 0)
+// showRequest writes the page of a request. p says what was wrong with the form that was sent.
+func (c *Channel) showRequest(w http.ResponseWriter, desk channel.Desk, l link, v visit, p page) {
+	sent, status := p.Problem != "", http.StatusOK
+	p.Request, p.Inbox, p.Title = &v.request, desk.RequestURL(l.Request), safehtml.Plain(v.request.Kind)
+	if v.request.Presentation != nil {
+		p.Title = v.request.Presentation.Title
+	}
+	if problem := v.problem(l); problem != "" {
+		p.Problem, p.Choices, p.SignIn = problem, nil, v.request.State == "pending" && v.needsSignIn()
+		if sent && !v.decided() {
+			status = http.StatusConflict
+		}
+	} else {
+		p.As, p.Address = safehtml.Plain(v.name), l.Address
+		if p.Choices == nil {
+			p.Choices = v.choices("", nil)
+		}
+		if sent {
+			status = http.StatusUnprocessableEntity
+		}
+	}
+	c.write(w, status, p)
 }
 
 func (c *Channel) sender(l link) channel.Sender {
 	return channel.Sender{Account: l.Account, Channel: c.Kind(), ID: l.Address, Name: l.Address}
 }
 
-// load returns the request as the owner of the address sees it.
-func (c *Channel) load(ctx context.Context, desk channel.Desk, l link) (api.Request, error) {
-	person, _, err := desk.Client(ctx, c.sender(l))
-	if err != nil {
-		return api.Request{}, err
-	}
-	return person.Request(ctx, l.Request)
-}
-
-// decide decides the request as the form says.
+// decide does what the form says.
 func (c *Channel) decide(w http.ResponseWriter, r *http.Request, desk channel.Desk, l link) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
 		c.write(w, http.StatusForbidden, page{Title: "Open the link in the message", Problem: "This form was sent from another site.", Inbox: desk.RequestURL(l.Request)})
@@ -146,50 +242,72 @@ func (c *Channel) decide(w http.ResponseWriter, r *http.Request, desk channel.De
 		c.write(w, http.StatusBadRequest, page{Title: "The form cannot be read", Inbox: desk.RequestURL(l.Request)})
 		return
 	}
-	if r.PostForm.Get("verb") == verbLink {
+	key := r.PostForm.Get("action")
+	if key == actionLink {
 		c.sendLink(w, r, desk, l)
 		return
 	}
-	answer := fermata.Decision{Verb: fermata.Verb(r.PostForm.Get("verb")), Reason: strings.TrimSpace(r.PostForm.Get("reason"))}
-	again := page{Reason: answer.Reason}
-	switch {
-	case answer.Verb != fermata.VerbApprove && answer.Verb != fermata.VerbReject:
-		again.Problem = "Choose Approve or Reject."
-	case answer.Verb == fermata.VerbReject && answer.Reason == "":
-		again.Problem = "Say why: the agent reads the reason."
-	}
-	if again.Problem != "" {
-		c.show(w, r, desk, l, again)
-		return
-	}
-	person, _, err := desk.Client(r.Context(), c.sender(l))
+	v, err := c.open(r, desk, l)
 	if err != nil {
-		c.show(w, r, desk, l, again)
+		c.showError(w, desk, l, err)
 		return
 	}
-	body, err := json.Marshal(answer)
-	rendering := ""
-	if err == nil {
-		rendering, err = recordPage(r.Context(), person, l)
+	if v.request.Presentation == nil {
+		c.showRequest(w, desk, l, v, page{})
+		return
 	}
+	all := v.choices(key, r.PostForm)
+	i := slices.IndexFunc(all, func(one choice) bool { return one.Key == key })
+	if i < 0 || v.needsSignIn() {
+		c.showRequest(w, desk, l, v, page{Problem: "Choose one of the answers."})
+		return
+	}
+	answer, err := all[i].answer()
+	if err != nil {
+		all[i] = all[i].withErrors(err)
+		c.showRequest(w, desk, l, v, page{Problem: all[i].Label + ": " + safehtml.Plain(err.Error()), Choices: all})
+		return
+	}
+	done := page{Title: "Recorded: " + all[i].Label, Inbox: desk.RequestURL(l.Request), Problem: "Your answer is recorded. You can close this page."}
+	switch all[i].Name {
+	case nameEscalate:
+		_, err = v.person.ActOnce(r.Context(), l.Request, client.ActionEscalate, api.RequestAction{}, "email-"+l.ID+"-escalate")
+	case nameAsk:
+		var asked api.RequestAction
+		if err = json.Unmarshal(answer, &asked); err == nil {
+			_, err = v.person.ActOnce(r.Context(), l.Request, client.ActionClarify, asked, ident.Derive("email-ask", l.ID, asked.Text))
+		}
+		done.Problem = "The agent gets your question. This link still decides."
+	default:
+		err = v.vote(r.Context(), l, answer)
+	}
+	switch {
+	case errors.Is(err, errUsed):
+		c.write(w, http.StatusConflict, page{Title: "This link was used before", Problem: "A link decides once. Open the request in the inbox to decide again.", Inbox: desk.RequestURL(l.Request)})
+	case err != nil:
+		c.showRequest(w, desk, l, v, page{Problem: explain(err), Choices: all})
+	default:
+		c.write(w, http.StatusOK, done)
+	}
+}
+
+// errUsed says that the link has decided before.
+var errUsed = errors.New("email: the link was used before")
+
+// vote decides the request, with what the page shows as the rendering.
+func (v visit) vote(ctx context.Context, l link, answer json.RawMessage) error {
+	rendering, err := v.recordPage(ctx, l)
 	if err == nil {
-		_, err = person.DecideWithin(r.Context(), l.Request, api.Decide{ResumeID: "email-" + l.ID, Answer: body, Shown: l.Digest, Rendering: rendering}, decideWait)
+		_, err = v.person.DecideWithin(ctx, l.Request, api.Decide{ResumeID: "email-" + l.ID, Answer: answer, Shown: l.Digest, Rendering: rendering}, decideWait)
 	}
 	problem, _ := errors.AsType[*api.Problem](err)
 	switch {
-	case problem != nil && problem.Code == "resume_id_reused", err == nil && withdrawn(r.Context(), person, l.Request):
-		c.write(w, http.StatusConflict, page{Title: "This link was used before", Problem: "A link decides once. Open the request in the inbox to decide again.", Inbox: desk.RequestURL(l.Request)})
-		return
-	case err != nil && !errors.Is(err, client.ErrPending):
-		again.Problem = explain(err)
-		c.show(w, r, desk, l, again)
-		return
+	case problem != nil && problem.Code == "resume_id_reused", err == nil && withdrawn(ctx, v.person, l.Request):
+		return errUsed
+	case errors.Is(err, client.ErrPending):
+		return nil
 	}
-	done := page{Title: "Approved", Inbox: desk.RequestURL(l.Request), Problem: "Your approval is recorded. You can close this page."}
-	if answer.Verb == fermata.VerbReject {
-		done.Title, done.Problem = "Denied", "Your decision is recorded, and the agent gets the reason. You can close this page."
-	}
-	c.write(w, http.StatusOK, done)
+	return err
 }
 
 // withdrawn reports whether the vote of a person does not count any more: the decision of the link
@@ -201,22 +319,49 @@ func withdrawn(ctx context.Context, person *client.Client, id string) bool {
 
 // pageTemplateName is the version of the text of a page. Count it up if the same request gives
 // another text.
-const pageTemplateName = "page@1"
+const pageTemplateName = "page@2"
 
 // recordPage records what the page of a link showed, and returns its hash; "" if the request has
 // changed since.
-func recordPage(ctx context.Context, person *client.Client, l link) (string, error) {
-	request, err := person.Request(ctx, l.Request)
-	if err != nil || request.Shown != l.Digest {
-		return "", err
+func (v visit) recordPage(ctx context.Context, l link) (string, error) {
+	if v.request.Shown != l.Digest {
+		return "", nil
 	}
-	text, facts := describe(request)
-	for _, f := range facts {
-		text += "\n" + f.Label + "\n" + f.Value
-	}
-	rendering := api.NewRendering(text, "email", pageTemplateName)
-	_, err = person.Act(ctx, l.Request, client.ActionView, api.RequestAction{Shown: l.Digest, Rendering: &rendering})
+	rendering := api.NewRendering(pageText(v.request), "email", pageTemplateName)
+	_, err := v.person.Act(ctx, l.Request, client.ActionView, api.RequestAction{Shown: l.Digest, Rendering: &rendering})
 	return rendering.Hash, err
+}
+
+// pageText is what the page shows of a request.
+func pageText(r api.Request) string {
+	p := r.Presentation
+	lines := []string{p.Title, p.Sentence}
+	add := func(texts ...string) {
+		for _, text := range texts {
+			if text != "" {
+				lines = append(lines, text)
+			}
+		}
+	}
+	for _, f := range p.Facts {
+		add(f.Label, f.Value, f.Was)
+	}
+	for _, e := range p.Evidence {
+		add(e.Title, e.Source, e.Text, e.Was, e.URL)
+	}
+	for _, q := range p.Said {
+		add(q.By, q.Text)
+	}
+	if a := r.Activity; a != nil {
+		for _, c := range a.Clarifications {
+			add(c.By, safehtml.Plain(c.Text))
+			if c.Reply != nil {
+				add(c.Reply.By, safehtml.Plain(c.Reply.Text))
+			}
+		}
+		add(riskName(a.Risk), strings.Join(a.Rules, ", "), a.Reason, a.Progress)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // explain words an error of the API for the person.
@@ -225,14 +370,6 @@ func explain(err error) string {
 		return safehtml.Plain(problem.Detail)
 	}
 	return "The server could not process this. Try again, or open the request in the inbox."
-}
-
-// describe returns a title and the facts of a request.
-func describe(r api.Request) (string, []api.Fact) {
-	if r.Presentation == nil {
-		return safehtml.Plain(r.Kind), nil
-	}
-	return r.Presentation.Title, r.Presentation.Facts
 }
 
 func (c *Channel) write(w http.ResponseWriter, status int, p page) {

@@ -124,6 +124,15 @@ func (d *channelDesk) Client(ctx context.Context, sender channel.Sender) (*clien
 	return client.NewWithTransport(&url.URL{Scheme: "http", Host: "in-process"}, &linkedTransport{server: d.server, principal: p}), link.Principal, nil
 }
 
+// SignedIn returns the person who is signed in in a browser.
+func (d *channelDesk) SignedIn(r *http.Request) (account, principal string, err error) {
+	p, err := d.server.config.Auth.Authenticate(r)
+	if errors.Is(err, authn.ErrUnauthenticated) {
+		return "", "", nil
+	}
+	return p.Account, p.ID, err
+}
+
 // LinkURL returns a one-time link.
 func (d *channelDesk) LinkURL(ctx context.Context, sender channel.Sender) (string, error) {
 	if d.base == "" {

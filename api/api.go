@@ -191,6 +191,7 @@ type Step struct {
 type Token struct {
 	Address string `json:"address,omitempty" doc:"The address in the run."`
 	Agent   string `json:"agent,omitempty" doc:"The name of the agent whose model produced it; absent for a node."`
+	Run     string `json:"run,omitempty" doc:"The state key of the run; only in the stream of a conversation."`
 	Text    string `json:"text"`
 }
 

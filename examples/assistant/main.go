@@ -77,7 +77,7 @@ func serve(data, modelName string) int {
 		return 1
 	}
 	os.Args = []string{os.Args[0], "demo", "--data", data}
-	return app.Main(app.Graphs(inproc.Agent(agent.RunnerConfig{Agent: assistant})), app.Dialog(executor.DialogConfig{Graph: "inproc:assistant", Model: judge, Machine: dialog.Machine{HandOver: true}}))
+	return app.Main(app.Graphs(inproc.Agent(agent.RunnerConfig{Agent: assistant, EnableStreaming: true})), app.Dialog(executor.DialogConfig{Graph: "inproc:assistant", Model: judge, Machine: dialog.Machine{HandOver: true}}))
 }
 
 func run(ctx context.Context, data, modelName string, chat Chat) error {

@@ -165,7 +165,7 @@ func (s *Server) registerOperations() {
 	(&deliveries.Handlers{Executor: c.Executor, Visibility: s.visibility}).Register(s.api)
 	(&conversations.Handlers{
 		Dialog: c.Dialog, Messages: admission.NewBuckets(c.Limits.MessageRate, c.Limits.MessageBurst), Streams: &s.streams, Done: c.Executor.Done(), Failed: s.logProblem,
-		UserMessages: admission.NewBuckets(5*c.Limits.MessageRate, 5*c.Limits.MessageBurst), TakeStart: s.runs.TakeStart,
+		UserMessages: admission.NewBuckets(5*c.Limits.MessageRate, 5*c.Limits.MessageBurst), TakeStart: s.runs.TakeStart, Tokens: s.runs.Tokens,
 	}).Register(s.api)
 	(&push.Handlers{Executor: c.Executor, Channel: c.WebPush}).Register(s.api)
 }

@@ -108,6 +108,9 @@ func TestChat_HandOverReachesTheInboxAndComesBack(t *testing.T) {
 	request := regexp.MustCompile(`/requests/int_\w+`).FindString(got.Body)
 	want(t, ann.Get(request), http.StatusOK, "needs a person to answer for its user", "user: blue", "Which Anna do you mean?")
 	ann.Follow(ann.Post(request+"/respond", hidden(ann.Get(request+"/respond"), "v/option", "anna-s")...))
+	if _, err := s.Dialog.Get(t.Context(), webtest.Account, strings.TrimPrefix(path, "/chat/")); err != nil { // as the server does every few seconds
+		t.Fatal(err)
+	}
 	want(t, b.Get(path), http.StatusOK, "on its way to Anna Schmidt")
 }
 

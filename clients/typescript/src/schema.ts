@@ -3483,6 +3483,8 @@ export interface components {
             address?: string;
             /** @description The name of the agent whose model produced it; absent for a node. */
             agent?: string;
+            /** @description The state key of the run; only in the stream of a conversation. */
+            run?: string;
             text: string;
         };
         VerdictChange: {

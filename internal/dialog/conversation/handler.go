@@ -184,6 +184,11 @@ func (h *Handler) Advance(ctx context.Context, account, id string) (Record, erro
 	return h.advance(ctx, account, id, false)
 }
 
+// AdvanceNow is Advance without waiting for runs: Working is set if one executes.
+func (h *Handler) AdvanceNow(ctx context.Context, account, id string) (Record, error) {
+	return h.advance(ctx, account, id, true)
+}
+
 func (h *Handler) advance(ctx context.Context, account, id string, noWait bool) (Record, error) {
 	for range maxTries {
 		s, err := h.load(ctx, account, id)

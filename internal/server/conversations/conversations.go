@@ -52,6 +52,9 @@ type Handlers struct {
 	// Streams answers operations with event streams. They end when Done is closed.
 	Streams *stream.Opener
 	Done    <-chan struct{}
+	// Tokens listens to what the models of a run write. forward is called once: it sends what a
+	// caller may see, until ctx ends or send fails.
+	Tokens func(me authn.Principal, run string) (forward func(ctx context.Context, send func(text string) error))
 	// Failed records a problem that a stream sends, or that ends it.
 	Failed func(p *problems.Problem, operation string)
 }
@@ -71,7 +74,7 @@ func (h *Handlers) Register(to huma.API) {
 	huma.Register(to, list, h.list)
 
 	get := endpoint.New("get-conversation", http.MethodGet, path+"/{id}", "Get a conversation with its questions, transcript and runs", authn.RoleUser, authn.RoleFrontend, authn.RoleAuditor)
-	get.Description = "Returns the complete record: each question with its options, stored data and tool results as the agent gave them, every turn, and the answer. A user sees own conversations, an auditor all of the account."
+	get.Description = "Returns the complete record, also while a run works (working): each question with its options, stored data and tool results as the agent gave them, every turn, and the answer. A user sees own conversations, an auditor all of the account."
 	huma.Register(to, get, h.get)
 
 	send := endpoint.New("send-message", http.MethodPost, path+"/{id}/messages", "Send a message of the user", authn.RoleUser, authn.RoleFrontend)
@@ -89,6 +92,7 @@ func (h *Handlers) Register(to huma.API) {
 
 	follow := endpoint.New("follow-conversation", http.MethodGet, path+"/{id}/events", "Stream the lines of a conversation (server-sent events)", authn.RoleUser, authn.RoleFrontend, authn.RoleAuditor)
 	follow.Description = "Sends the event line for each line of the transcript, with its number as the id, and the event state after each change; state has no id. " +
+		"While a model writes, the event token has the next part of its text and the run, before the line with the whole text. Tokens have no id: they are sent live, not stored, and only for runs that this replica executes; a slow client misses some. " +
 		"Last-Event-ID resumes after a line. The stream ends if the conversation is erased."
 	follow.Responses = map[string]*huma.Response{"200": {Description: "The event stream.", Content: map[string]*huma.MediaType{stream.MediaType: streamSchema(to)}}}
 	huma.Register(to, follow, h.follow)
@@ -197,7 +201,11 @@ func (h *Handlers) get(ctx context.Context, in *getInput) (*recordOutput, error)
 	if _, err := h.peek(ctx, in.ID, in.ForUser, true); err != nil {
 		return nil, err
 	}
-	record, err := h.Dialog.Get(ctx, endpoint.Principal(ctx).Account, in.ID)
+	account := endpoint.Principal(ctx).Account
+	if _, err := h.Dialog.AdvanceNow(ctx, account, in.ID); err != nil {
+		return nil, problemOf(err)
+	}
+	record, err := h.Dialog.Whole(ctx, account, in.ID)
 	if err != nil {
 		return nil, problemOf(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/dialog"
 	"github.com/fermata-go/fermata/internal/ident"
-	"github.com/fermata-go/fermata/internal/server/endpoint"
+	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/server/problems"
 	"github.com/fermata-go/fermata/internal/server/stream"
 )
@@ -45,9 +46,11 @@ func (h *Handlers) sendResponses(to huma.API) map[string]*huma.Response {
 func streamSchema(to huma.API) *huma.MediaType {
 	schemas := to.OpenAPI().Components.Schemas
 	line := schemas.Schema(reflect.TypeFor[dialog.Line](), true, "")
-	schemas.Schema(reflect.TypeFor[api.ConversationStatus](), true, "")
+	for _, t := range []reflect.Type{reflect.TypeFor[api.ConversationStatus](), reflect.TypeFor[api.Token]()} {
+		schemas.Schema(t, true, "")
+	}
 	return &huma.MediaType{Schema: &huma.Schema{
-		Type: "string", Description: "Server-sent events; the data of each is JSON: line is a " + line.Ref[len("#/components/schemas/"):] + ", state a ConversationStatus, problem a Problem.",
+		Type: "string", Description: "Server-sent events; the data of each is JSON: line is a " + line.Ref[len("#/components/schemas/"):] + ", state a ConversationStatus, token a Token, problem a Problem.",
 	}}
 }
 
@@ -80,7 +83,7 @@ func (h *Handlers) send(ctx context.Context, in *sendInput) (*sendOutput, error)
 		return nil, messageProblem(err, in.Body)
 	}
 	if stream.Accepted(in.Accept) {
-		f := &follower{Handlers: h, account: who.account, id: in.ID, after: lineBefore(accepted, b.ID)}
+		f := &follower{Handlers: h, account: who.account, id: in.ID, reader: who.reader(ctx), after: lineBefore(accepted, b.ID)}
 		return &sendOutput{func(hctx huma.Context) { h.Streams.Open(hctx, f.advance) }}, nil
 	}
 	record, err := h.Dialog.Advance(ctx, who.account, in.ID)
@@ -127,7 +130,11 @@ func (h *Handlers) follow(ctx context.Context, in *followInput) (*huma.StreamRes
 	if _, err := h.peek(ctx, in.ID, in.ForUser, true); err != nil {
 		return nil, err
 	}
-	f := &follower{Handlers: h, account: endpoint.Principal(ctx).Account, id: in.ID}
+	who, err := speakerOf(ctx, in.EndUser, "query.endUser")
+	if err != nil {
+		return nil, err
+	}
+	f := &follower{Handlers: h, account: who.account, id: in.ID, reader: who.reader(ctx)}
 	if n, err := strconv.Atoi(in.LastEventID); err == nil && n > 0 {
 		f.after = n
 	}
@@ -141,8 +148,11 @@ const pollEvery = 2 * time.Second
 type follower struct {
 	*Handlers
 	account, id string
-	after       int   // the number of the last line that was sent
-	revision    int64 // of the state that was sent
+	reader      authn.Principal
+	after       int               // the number of the last line that was sent
+	revision    int64             // of the state that was sent
+	watched     map[string]func() // stops the tokens of a run
+	mu          sync.Mutex        // guards out
 	out         *stream.Writer
 }
 
@@ -151,8 +161,9 @@ type follower struct {
 func (f *follower) serve(ctx context.Context, out *stream.Writer) {
 	changed, stop := f.Dialog.Watch(f.account, f.id)
 	defer stop()
+	defer f.unwatch()
 	f.out = out
-	if out.Comment("hello") != nil {
+	if f.comment("hello") != nil {
 		return
 	}
 	poll := time.NewTicker(pollEvery)
@@ -176,7 +187,7 @@ func (f *follower) serve(ctx context.Context, out *stream.Writer) {
 		case <-changed:
 		case <-poll.C:
 		case <-heartbeat.C:
-			if out.Comment("keep-alive") != nil {
+			if f.comment("keep-alive") != nil {
 				return
 			}
 		}
@@ -187,6 +198,7 @@ func (f *follower) serve(ctx context.Context, out *stream.Writer) {
 func (f *follower) advance(ctx context.Context, out *stream.Writer) {
 	changed, stop := f.Dialog.Watch(f.account, f.id)
 	defer stop()
+	defer f.unwatch()
 	f.out = out
 	type result struct {
 		record dialog.Record
@@ -211,7 +223,7 @@ func (f *follower) advance(ctx context.Context, out *stream.Writer) {
 				results = nil
 				if r.err != nil {
 					f.failed(ctx, r.err, "send-message")
-					_ = out.Event("", api.EventProblem, problemOf(r.err)) // a disconnected client sends the message again
+					_ = f.event("", api.EventProblem, problemOf(r.err)) // a disconnected client sends the message again
 					return
 				}
 				if f.write(ctx, r.record) != nil || !r.record.Working {
@@ -238,6 +250,7 @@ func (f *follower) failed(ctx context.Context, err error, operation string) {
 
 // write sends the lines and the state that the client does not have.
 func (f *follower) write(ctx context.Context, record dialog.Record) error {
+	f.watchTokens(ctx, record)
 	lines, complete := record.Since(f.after)
 	if !complete {
 		whole, err := f.Dialog.Whole(ctx, f.account, f.id)
@@ -247,7 +260,7 @@ func (f *follower) write(ctx context.Context, record dialog.Record) error {
 		lines, _ = whole.Since(f.after)
 	}
 	for _, line := range lines {
-		if err := f.out.Event(strconv.Itoa(line.N), api.ConversationLine, line); err != nil {
+		if err := f.event(strconv.Itoa(line.N), api.ConversationLine, line); err != nil {
 			return err
 		}
 		f.after = line.N
@@ -262,5 +275,5 @@ func (f *follower) write(ctx context.Context, record dialog.Record) error {
 			state.Open = append(state.Open, a.ID)
 		}
 	}
-	return f.out.Event("", api.ConversationState, state)
+	return f.event("", api.ConversationState, state)
 }

@@ -322,7 +322,8 @@ func startChat(v *page.Visit) (page.Response, error) {
 	}
 	key := cmp.Or(v.FormValue(page.IdempotencyName), client.NewID())
 	record, err := v.API.CreateConversation(v.Context(), api.CreateConversation{ID: "chat-" + key, Assistant: v.FormValue("assistant"), Language: language.OfConversation(v.Request)})
-	if err == nil {
+	live := v.FormValue("live") != "" // the script sends the message when it follows the conversation
+	if err == nil && !live {
 		_, err = v.API.SendMessage(v.Context(), record.ID, api.SendMessage{ID: key, Text: strings.TrimSpace(v.FormValue("text")), Channel: chatChannel, Language: language.OfConversation(v.Request)})
 	}
 	if err != nil {

@@ -38,10 +38,11 @@ class ChatElement extends HTMLElement {
       e.preventDefault();
       e.target.form.requestSubmit();
     });
+    if (typeof this.setHTML !== "function") return;
     this.thread = this.querySelector("[data-thread]");
-    if (!this.thread || typeof this.thread.setHTML !== "function") return;
-    this.classList.add("live");
     this.addEventListener("submit", this);
+    if (!this.thread) return;
+    this.classList.add("live");
     this.scroll();
     this.connect();
     addEventListener("pagehide", () => this.source?.close());
@@ -49,9 +50,26 @@ class ChatElement extends HTMLElement {
 
   connect() {
     this.source = new EventSource(`/api/v1/conversations/${encodeURIComponent(this.dataset.id)}/events`);
+    this.source.addEventListener("open", () => this.sendFirst());
     this.source.addEventListener("state", () => this.refreshSoon());
+    this.source.addEventListener("token", (e) => this.write(JSON.parse(e.data)));
     // The browser reconnects after a lost connection, but not after an error of the server.
     this.source.addEventListener("error", () => { if (this.source.readyState === EventSource.CLOSED) setTimeout(() => this.connect(), 5000); });
+  }
+
+  /** Adds a part of what the assistant is writing. The line with the whole text replaces it. */
+  write({ run, text }) {
+    const log = this.thread.querySelector(".log"), of = `[data-run="${CSS.escape(run)}"]`;
+    if (log.querySelector(`.bubble${of}:not(.draft)`)) return;
+    let draft = log.querySelector(`.draft${of}`);
+    if (!draft) {
+      draft = Object.assign(document.createElement("li"), { className: "bubble agent draft", ariaHidden: "true" });
+      draft.dataset.run = run;
+      draft.append(Object.assign(document.createElement("p"), { className: "block" }));
+      log.append(draft);
+    }
+    draft.firstChild.append(text.replace(/[^\P{C}\n]/gu, "\uFFFD"));
+    this.scroll();
   }
 
   /** Several changes at once need one update. */
@@ -76,8 +94,12 @@ class ChatElement extends HTMLElement {
       const old = log.querySelector(`[data-n="${n}"]`);
       if (old?.dataset.key !== line.dataset.key) old?.replaceWith(line); // an answer was corrected
       if (old) continue;
-      log.insertBefore(line, [...log.children].find((other) => Number(other.dataset.n) > n) ?? null);
+      log.insertBefore(line, [...log.children].find((other) => Number(other.dataset.n) > n) ?? log.querySelector(".draft"));
       added = true;
+    }
+    for (const draft of log.querySelectorAll(".draft")) {
+      const written = log.querySelector(`.bubble[data-run="${CSS.escape(draft.dataset.run)}"]:not(.draft)`);
+      if (written || !box.querySelector(".working")) draft.remove();
     }
     const from = box.querySelector(".cards"), to = this.thread.querySelector(".cards");
     const asked = from.dataset.key !== to.dataset.key;
@@ -108,6 +130,10 @@ class ChatElement extends HTMLElement {
   handleEvent(e) {
     const form = e.target, body = new URLSearchParams(new FormData(form, e.submitter));
     e.preventDefault();
+    if (!this.thread) {
+      this.begin(form, body);
+      return;
+    }
     if (form.classList.contains("composer")) {
       form.reset();
       form.querySelector("[name=idempotency_key]").value = newKey();
@@ -117,6 +143,29 @@ class ChatElement extends HTMLElement {
       form.inert = true;
     }
     this.sent = (this.sent ?? Promise.resolve()).then(() => this.send(form, body));
+  }
+
+  /** Creates a conversation. Its page sends the first message, so that it can show how the answer is written. */
+  async begin(form, body) {
+    const key = body.get("idempotency_key"), live = new URLSearchParams(body);
+    live.delete("text");
+    live.set("live", "1");
+    try {
+      const answer = await fetch(form.action, { method: "POST", body: live, redirect: "manual" });
+      if (answer.type !== "opaqueredirect") throw new Error(answer.statusText);
+      sessionStorage.setItem("fermata.chat", JSON.stringify({ key, text: body.get("text") }));
+      location.assign(`/chat/chat-${encodeURIComponent(key)}`);
+    } catch {
+      submit(form.action, body);
+    }
+  }
+
+  /** Sends the first message of a conversation. It counts once, also if the page is loaded again. */
+  async sendFirst() {
+    const first = JSON.parse(sessionStorage.getItem("fermata.chat") ?? "{}"), form = this.querySelector(".composer");
+    if (!form || this.dataset.id !== `chat-${first.key}`) return;
+    await this.send(form, new URLSearchParams({ idempotency_key: first.key, text: first.text }));
+    sessionStorage.removeItem("fermata.chat");
   }
 
   async send(form, body) {

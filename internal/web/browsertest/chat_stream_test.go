@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/internal/testtier"
 	"github.com/fermata-go/fermata/internal/web"
@@ -80,4 +81,26 @@ func TestChat_TextOfTheAgentStreams(t *testing.T) {
 		look();
 	})`)
 	b.waitText("Good <b>morning</b>, Ada.")
+}
+
+// A corrected answer replaces itself on the page. Another window shows it too, and the mail that
+// has gone.
+func TestChat_AnAnswerIsCorrectedWithAButton(t *testing.T) {
+	s := openChatServer(t)
+	b := openTab(t, s, "ada", desk)
+	b.open("/chat")
+	b.say("write to Anna about lunch")
+	b.do(chromedp.WaitVisible(`button[value="q1:anna-m"]`), chromedp.Click(`button[value="q1:anna-m"]`))
+	b.waitText("is on its way to Anna Meier")
+	second := openTab(t, s, "ada", phone)
+	second.open(eval[string](b, `location.pathname`))
+	b.do(chromedp.Click(`.correct summary`), chromedp.WaitVisible(`.correct button[value="q1:anna-s"]`))
+	b.check("correct")
+	b.do(chromedp.Click(`.correct button[value="q1:anna-s"]`))
+	for _, tab := range []*tab{b, second} {
+		tab.waitText("the task has already ended with Anna Meier (legal)")
+		tab.do(chromedp.WaitReady(`.correct button[value="q1:anna-m"]`))
+	}
+	b.do(chromedp.WaitVisible(`button[value="q2:yes"]`), chromedp.Click(`button[value="q2:yes"]`))
+	b.waitText("is on its way to Anna Schmidt")
 }

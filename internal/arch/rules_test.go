@@ -119,7 +119,7 @@ var layers = []layer{
 	{"internal/web/texts", may(support), "texts by language and key, for all pages"},
 	{"internal/web/fields", may(support), "generated forms; they do not know what is asked"},
 	{"internal/web/page", may("api", "client", "internal/web/texts", support), "the shell that all pages share; it knows no area"},
-	{"internal/web/requests", may(".", "api", "client", "internal/policy", "internal/policy/...", "internal/web/fields", "internal/web/page", "internal/web/texts", support), "one request and its actions; other areas show requests with it"},
+	{"internal/web/requests", may(".", "api", "client", "internal/presentation", "internal/policy", "internal/policy/...", "internal/web/fields", "internal/web/page", "internal/web/texts", support), "one request and its actions; other areas show requests with it"},
 	{"internal/web/...", may(".", "internal/drawing", "internal/analytics", "api", "internal/audit", "internal/audit/evidence", "client", "internal/desk", "dialog", "internal/policy", "internal/policy/...", "internal/web/fields", "internal/web/page", "internal/web/requests", "internal/web/texts", support), "pages of one area: an API client, so they cannot bypass the API; of audit, desk, dialog and policy they use the types of API responses"},
 	{"internal/web", may("internal/web/...", support), "the site: all areas, in front of the API"},
 	{"mcp", may(".", "internal/store", "internal/executor", "internal/desk", support), "another protocol for the same executor"},

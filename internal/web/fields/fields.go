@@ -110,25 +110,6 @@ func Change(f *schemaform.Field, op string) {
 	}
 }
 
-// Choice returns the options of an answer that is a choice, or of the only required field in it,
-// with its pointer.
-func Choice(schema json.RawMessage) (pointer string, values []json.RawMessage) {
-	f := schemaform.New(schema, nil)
-	if f.Kind == schemaform.Object {
-		required := slices.DeleteFunc(slices.Clone(f.Fields), func(child *schemaform.Field) bool { return !child.Required })
-		if len(required) == 1 {
-			f = required[0]
-		}
-	}
-	if f.Kind != schemaform.Choice && f.Kind != schemaform.Boolean {
-		return "", nil
-	}
-	for _, o := range f.Options {
-		values = append(values, o.Value)
-	}
-	return f.Pointer(), values
-}
-
 // Field is the data of the template of one field.
 type Field struct {
 	*schemaform.Field

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/presentation"
 	"github.com/fermata-go/fermata/internal/schemaform"
 	"github.com/fermata-go/fermata/internal/web/fields"
 	"github.com/fermata-go/fermata/internal/web/page"
@@ -52,7 +53,7 @@ func Funcs(texts texts.Translation) template.FuncMap {
 		"text":         textAt,
 		"list":         listAt,
 		"first":        firstText,
-		"choices":      choicesOf,
+		"choices":      presentation.OptionsOf,
 		"phrase":       func(d ViewData) template.HTML { return phraseHTML(phraseOf(texts, d)) },
 		"answerfields": answerFields,
 		"headline":     func(d ViewData) template.HTML { return headline(texts, d) },
@@ -256,12 +257,8 @@ func (s *Pages) decisionButtons(v *page.Visit, m *Model, link func(act, label, k
 			bar = append(bar, b)
 		}
 	case !m.Allows("respond"):
-	case m.Doubt != nil:
-		yes, no := link("respond", v.T("act.happened"), "a"), link("respond", v.T("act.nothappened"), "r")
-		yes.Set, no.Set = setOp+"/happened=true", setOp+"/happened=false"
-		bar = append(bar, yes, no)
 	default:
-		bar = presetButtons(v, m, link)
+		bar = answerButtons(v, m, link)
 	}
 	if len(bar) > 0 {
 		bar[0].Primary = true
@@ -269,34 +266,36 @@ func (s *Pages) decisionButtons(v *page.Visit, m *Model, link func(act, label, k
 	return bar
 }
 
-// presetKeys are the keys of answers that approve or reject.
-var presetKeys = map[string]string{"approve": "a", "reject": "r", "revise": "e", "true": "a", "false": "r"}
+// answerKeys are the keys of answers that approve or reject.
+var answerKeys = map[string]string{"approve": "a", "reject": "r", "revise": "e", "true": "a", "false": "r"}
 
-// maxPresets is how many answers get a button of their own.
-const maxPresets = 4
+// maxAnswers is how many answers get a button of their own.
+const maxAnswers = 4
 
-// presetButtons returns one button for each value of the choice in the answer, or one for the form.
-func presetButtons(v *page.Visit, m *Model, link func(act, label, key string) button) (bar []button) {
-	pointer, values := fields.Choice(m.AnswerSchema)
-	if len(values) == 0 || len(values) > maxPresets {
+// answerButtons returns one button for each option of the answer, or one for the form.
+func answerButtons(v *page.Visit, m *Model, link func(act, label, key string) button) (bar []button) {
+	if m.Presentation != nil {
+		for _, a := range m.Presentation.Actions {
+			if a.Name != "respond" || a.Answer == nil {
+				continue
+			}
+			pointer, value := "", a.Answer
+			var members map[string]json.RawMessage
+			if json.Unmarshal(a.Answer, &members) == nil {
+				for name, of := range members { // there is one
+					pointer, value = "/"+escapePointer(name), of
+				}
+			}
+			b := link("respond", a.Label, answerKeys[strings.Trim(string(value), `"`)])
+			b.Set = setOp + pointer + "=" + string(value)
+			b.Danger = a.Style == "danger" && m.Doubt == nil
+			bar = append(bar, b)
+		}
+	}
+	if len(bar) == 0 || len(bar) > maxAnswers {
 		return []button{link("respond", v.T("act.respond"), "f")}
 	}
-	for _, value := range values {
-		label := strings.Trim(string(value), `"`)
-		b := link("respond", titleCase(label), presetKeys[label])
-		b.Set = setOp + pointer + "=" + string(value)
-		b.Danger = label == "reject"
-		bar = append(bar, b)
-	}
 	return bar
-}
-
-func titleCase(text string) string {
-	text = strings.ReplaceAll(text, "_", " ")
-	if text == "" {
-		return text
-	}
-	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 func (m *Model) href(act string) string {

@@ -85,6 +85,7 @@ type commands struct {
 	Check    operatorcmd.CheckCommand     `cmd:"" group:"operators" help:"List open runs that this build could not resume. Use it before a deploy."`
 	Migrate  operatorcmd.MigrateCommand   `cmd:"" group:"operators" help:"Migrate the schema of the store."`
 	Keys     operatorcmd.KeysCommands     `cmd:"" group:"operators" help:"Manage API keys."`
+	Setup    operatorcmd.SetupCommand     `cmd:"" group:"operators" help:"Invite the first administrator of an account."`
 	Invite   operatorcmd.InviteCommand    `cmd:"" group:"operators" help:"Print a link with which a person sets a password and signs in."`
 	Key      operatorcmd.KeyCommands      `cmd:"" group:"operators" help:"Manage the encryption key of the store."`
 	Channels operatorcmd.ChannelsCommands `cmd:"" group:"operators" help:"List channels and send test messages."`

@@ -246,6 +246,13 @@ Examples:
 
   fermata keys create acme bot agent`,
 
+	"setup": `Run it on the host of a running server that has no identity provider. It creates an API key for five
+minutes, invites the administrator with it, prints the link, and revokes the key.
+
+Example:
+
+  fermata setup acme ann --config fermata.yaml --url https://fermata.example.com`,
+
 	"invite": `The link works once and is valid for three days. It is for servers without an identity provider, and needs the API key of an administrator. An
 invitation for a member replaces the password.
 

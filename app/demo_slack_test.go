@@ -132,8 +132,8 @@ func TestDemo_SlackRoundTrip(t *testing.T) {
 	})
 	eventually(t, "the message says so", func() bool { return strings.Contains(f.get("eve"), "approved by dana") })
 
-	deny := f.message("dana", "Luca Bianchi", "deny")
-	if page := f.post("dana", "/client/click", "ts", deny, "action", "deny"); !strings.Contains(page, `role="dialog"`) {
+	deny := f.message("dana", "Luca Bianchi", "reject")
+	if page := f.post("dana", "/client/click", "ts", deny, "action", "reject"); !strings.Contains(page, `role="dialog"`) {
 		t.Fatalf("no dialog in\n%s", page)
 	}
 	field := regexp.MustCompile(`name="(v:[^"]+)"`).FindStringSubmatch(f.get("dana"))

@@ -45,6 +45,8 @@ type Card struct {
 	// Typed reports that an approver types the name of the object: a channel shows Link in place of
 	// the actions that approve.
 	Typed bool `json:"typed,omitempty"`
+	// Pending is a decision that waits for the end of its undo window.
+	Pending *api.PendingDecision `json:"pending,omitempty"`
 	// Notes are the clarifications, oldest first.
 	Notes []Note `json:"notes,omitempty"`
 
@@ -132,6 +134,10 @@ func NewCard(s Source) Card {
 			note.Answer = &api.Quote{By: presentation.Plain(one.Answer.By), Text: presentation.PlainBlock(one.Answer.Text)}
 		}
 		c.Notes = append(c.Notes, note)
+	}
+	if p := r.Pending; p != nil {
+		done := desk.Decision{Outcome: p.Outcome}.String()
+		c.Pending = &api.PendingDecision{Stamp: api.Stamp{By: presentation.Plain(p.By), At: p.At}, Outcome: done, EffectiveAt: p.EffectiveAt}
 	}
 	if r.State == desk.StateOpen {
 		c.Progress = presentation.Plain(r.VoteProgress.String())

@@ -89,10 +89,11 @@ type Inbound struct {
 	ID string `json:"-"`
 	// Body is the message in a format of the channel. It is stored encrypted.
 	Body json.RawMessage `json:"body"`
-	// At is when it was accepted, and Attempt counts the calls of Receive from 1. Both are set by
-	// the executor.
+	// At is when it was accepted, and Attempt counts the calls of Receive from 1. Last says that an
+	// error is final: Receive is not called again. They are set by the executor.
 	At      time.Time `json:"-"`
 	Attempt int       `json:"-"`
+	Last    bool      `json:"-"`
 }
 
 // Runner is implemented by channels with work of their own. Run is called once when the server is

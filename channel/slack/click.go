@@ -21,12 +21,10 @@ type click struct {
 	Channel string `json:"channel,omitempty"`
 	Thread  string `json:"thread,omitempty"`
 	Shown   shown  `json:"shown"`
-	// Text is the reason of a denial, the question to the agent, or the text of a command.
+	// Text is the text of a command.
 	Text string `json:"text,omitempty"`
-	// Codes are the reason codes of a denial or an edit.
-	Codes []string `json:"codes,omitempty"`
-	// Value is the edited arguments, or the answer.
-	Value       json.RawMessage `json:"value,omitempty"`
+	// Answer is the answer of a submitted modal.
+	Answer      json.RawMessage `json:"answer,omitempty"`
 	ResponseURL string          `json:"responseURL,omitempty"`
 	// Screen is the text of the message or modal.
 	Screen string `json:"screen,omitempty"`
@@ -129,28 +127,26 @@ func (c *click) readAction(p payload) (*click, error) {
 	if a.ActionID == actOpen {
 		return nil, errIgnored
 	}
-	if a.BlockID != blockActions {
+	if !strings.HasPrefix(a.BlockID, blockActions) {
 		return nil, errPayload
 	}
 	c.Screen = p.Message.text()
-	c.Channel, c.Thread, c.Act = p.Channel.ID, p.Container.MessageTS, a.ActionID
+	c.Channel, c.Thread = p.Channel.ID, p.Container.MessageTS
 	if c.Channel == "" {
 		c.Channel = p.Container.ChannelID
 	}
 	c.id = clickID("action", p.Team.ID, p.User.ID, c.Channel, c.Thread, a.ActionID, a.ActionTS)
 	if a.ActionID == actMenu {
-		c.Act, c.Shown.Request, _ = strings.Cut(a.Selected.Value, " ")
+		c.Shown.Action, c.Shown.Request, _ = strings.Cut(a.Selected.Value, " ")
+		c.Shown.Form = c.Shown.Action == actAsk
 	} else if json.Unmarshal([]byte(a.Value), &c.Shown) != nil {
 		return nil, errPayload
 	}
 	if c.Shown.Request == "" {
 		return nil, errPayload
 	}
-	switch c.Act {
-	case actApprove, actDeny, actEdit, actRespond, actAsk, actEscalate, actTest:
-		return c, nil
-	}
-	return nil, errPayload
+	c.Act = c.Shown.Action
+	return c, nil
 }
 
 // actCommand is a slash command.

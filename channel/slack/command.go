@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -18,7 +19,7 @@ const maxListed = 15
 
 const helpText = `/fermata – list the open requests that you can decide
 /fermata help – show this text
-Buttons in messages decide requests. Reject and Edit open a form. The menu next to them asks the agent a question or escalates the request.`
+Buttons in messages decide requests; those with … open a form. The menu next to them asks the agent a question or escalates the request.`
 
 // runCommand answers the slash command.
 func (c *Channel) runCommand(ctx context.Context, d channel.Desk, person *client.Client, principal string, in *click) error {
@@ -31,6 +32,7 @@ func (c *Channel) runCommand(ctx context.Context, d channel.Desk, person *client
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(page.Items, func(a, b api.Request) int { return riskOf(b) - riskOf(a) })
 	r := rendered{}
 	count := 0
 	for _, request := range page.Items {
@@ -50,7 +52,7 @@ func (c *Channel) runCommand(ctx context.Context, d channel.Desk, person *client
 	case count == 0:
 		return c.tell(ctx, in, "No open request waits for you.")
 	case count > maxListed:
-		r.text = fmt.Sprintf("%d open requests wait for you. These are the oldest:", count)
+		r.text = fmt.Sprintf("%d open requests wait for you. These have the highest risk:", count)
 	default:
 		r.text = fmt.Sprintf("Open requests that wait for you: %d", count)
 	}
@@ -58,13 +60,22 @@ func (c *Channel) runCommand(ctx context.Context, d channel.Desk, person *client
 	return c.respond(ctx, in, r)
 }
 
+func riskOf(r api.Request) int {
+	if r.Activity == nil {
+		return 0
+	}
+	return r.Activity.Risk
+}
+
 // listed words a request in one line.
 func listed(r api.Request) string {
-	text := r.Kind
-	if r.Activity != nil && r.Activity.Action != "" {
-		text = r.Activity.Action
+	text := sanitize.Line(r.Kind)
+	if r.Presentation != nil && r.Presentation.Title != "" {
+		text = r.Presentation.Title
 	}
-	text = sanitize.Line(text) + " (" + sanitize.Line(r.StateKey) + ")"
+	if risk := riskOf(r); risk > 0 && risk < len(riskNames) {
+		text += ", " + riskNames[risk] + " risk"
+	}
 	if r.Activity != nil && r.Activity.Progress != "" {
 		text += ", " + sanitize.Line(r.Activity.Progress)
 	}

@@ -165,6 +165,9 @@ func (o *office) Client(_ context.Context, sender channel.Sender) (*client.Clien
 	return o.as(person, authn.RoleApprover), person, nil
 }
 
+// SignedIn reports that no browser is signed in: Slack sends no cookies.
+func (o *office) SignedIn(*http.Request) (account, principal string, err error) { return "", "", nil }
+
 // LinkURL returns a link.
 func (o *office) LinkURL(_ context.Context, sender channel.Sender) (string, error) {
 	return "https://fermata.example/link?for=" + sender.ID, o.noLinks

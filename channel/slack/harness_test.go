@@ -71,7 +71,12 @@ func card(id string) channel.Card {
 		Request: id, Revision: 3, Digest: "digest-" + id, Kind: "approval", Action: "refund",
 		Presentation: api.Presentation{
 			Title: "refund: amount 120.00", Sentence: "bot wants to run refund: amount 120.00", Facts: []api.Fact{{Label: "amount", Value: "120.00"}, {Label: "order", Value: "17"}},
-			Actions: []api.Action{{Name: "approve"}, {Name: "reject"}, {Name: "edit"}, {Name: "escalate"}, {Name: "ask"}},
+			Actions: []api.Action{
+				{Name: "approve", Label: "Approve", Style: "primary", Answer: json.RawMessage(`{"verb":"approve"}`)},
+				{Name: "edit", Label: "Edit…", Answer: json.RawMessage(`{"verb":"approve"}`), Form: json.RawMessage(`{}`), At: "args"},
+				{Name: "reject", Label: "Reject…", Style: "danger", Answer: json.RawMessage(`{"verb":"reject"}`), Form: json.RawMessage(`{}`)},
+				{Name: "escalate", Label: "Escalate", Detail: "page oncall:dba"}, {Name: "ask", Label: "Ask the agent…", Form: json.RawMessage(`{}`)},
+			},
 		},
 		Environment: "prod", Rules: []string{"refunds"},
 		Deciders: []string{"2 × finops"}, Progress: "1 of 2", Deadline: now.Add(90 * time.Minute), At: now, State: desk.StateOpen,

@@ -1,21 +1,19 @@
 package slack
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
 
-	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/channel"
+	"github.com/fermata-go/fermata/internal/schemaform"
 )
 
 // maxBody is the size limit of a request of Slack.
@@ -103,14 +101,10 @@ func (c *Channel) acceptInteraction(ctx context.Context, desk channel.Desk, data
 	if in.view != nil {
 		return c.acceptSubmission(ctx, desk, in)
 	}
-	switch in.Act {
-	case actDeny, actEdit, actRespond, actAsk:
-		if c.openModal(ctx, desk, in) {
-			return nil, nil
-		}
-		// Receive explains why there is no modal
+	if in.Shown.Form && c.openModal(ctx, desk, in) {
+		return nil, nil
 	}
-	return nil, c.accept(ctx, desk, in)
+	return nil, c.accept(ctx, desk, in) // Receive explains why there is no modal
 }
 
 func (c *Channel) acceptCommand(ctx context.Context, desk channel.Desk, get func(string) string) (any, error) {
@@ -149,7 +143,7 @@ func (c *Channel) openModal(ctx context.Context, desk channel.Desk, in *click) b
 	if err != nil || r.State != "pending" || r.Activity != nil && r.Activity.IneligibleReason != "" {
 		return false
 	}
-	view, err := c.modalFor(in, r)
+	view, err := modalFor(in, r)
 	if err != nil {
 		return false
 	}
@@ -160,119 +154,60 @@ func (c *Channel) openModal(ctx context.Context, desk channel.Desk, in *click) b
 	return err == nil
 }
 
-// modalFor returns the modal of a click.
-func (c *Channel) modalFor(in *click, r api.Request) (v slack.ModalViewRequest, err error) {
-	switch in.Act {
-	case actDeny:
-		v, err = textModal(in, "Reject request", "Reject", "Reason")
-		if r.Activity != nil && len(r.Activity.RejectReasons) > 0 && err == nil {
-			err = addCodes(&v, r.Activity.RejectReasons)
-		}
-		return v, err
-	case actAsk:
-		return textModal(in, "Ask the agent", "Ask", "Question")
-	}
-	if in.Shown.Digest != r.Shown {
-		return v, errNoForm // Receive says that the request has changed
-	}
-	form, err := formFor(in.Act, r)
-	if err != nil {
-		return v, err
-	}
-	if in.Act == actEdit {
-		return formModal(in, "Edit and approve", "Approve with edits", form)
-	}
-	return formModal(in, "Answer", "Answer", form)
-}
-
-// formFor returns the form of a request for an action.
-func formFor(act string, r api.Request) (*form, error) {
-	if act == actEdit {
-		return editForm(r)
-	}
-	return answerForm(r)
-}
-
 // acceptSubmission checks the input of a modal and stores it. Errors are returned to the modal.
 func (c *Channel) acceptSubmission(ctx context.Context, desk channel.Desk, in *click) (any, error) {
 	var p private
-	if json.Unmarshal([]byte(in.view.private), &p) != nil || p.Shown.Request == "" {
+	if json.Unmarshal([]byte(in.view.private), &p) != nil || p.Shown.Request == "" || !p.Shown.Form {
 		return nil, errPayload
 	}
-	in.Act, in.Shown, in.Channel, in.Thread, in.ResponseURL = in.view.callback, p.Shown, p.Channel, p.Thread, p.ResponseURL
-	switch in.Act {
-	case actDeny, actAsk:
-		if text := in.view.values[inputText][inputText].Value; text != nil {
-			in.Text = *text
-		}
-		in.Codes = selectedCodes(in.view.values)
-		if len(bytes.TrimSpace([]byte(in.Text))) == 0 && len(in.Codes) == 0 {
-			return slack.NewErrorsViewSubmissionResponse(map[string]string{inputText: "Write a text."}), nil
-		}
-	case actEdit, actRespond:
-		errs, err := c.readForm(ctx, desk, in)
-		if err != nil {
-			return nil, err
-		}
-		if len(errs) > 0 {
-			return slack.NewErrorsViewSubmissionResponse(errs), nil
-		}
-	default:
-		return nil, errPayload
+	in.Act, in.Shown, in.Channel, in.Thread, in.ResponseURL = p.Shown.Action, p.Shown, p.Channel, p.Thread, p.ResponseURL
+	errs, err := c.readForm(ctx, desk, in)
+	if err != nil {
+		return nil, err
+	}
+	if len(errs) > 0 {
+		return slack.NewErrorsViewSubmissionResponse(errs), nil
 	}
 	return nil, c.accept(ctx, desk, in)
 }
 
-// readForm reads the value of a form. It returns errors by block id.
+// readForm reads the answer of a form. It returns errors by block id. Without an answer, Receive
+// says why.
 func (c *Channel) readForm(ctx context.Context, desk channel.Desk, in *click) (map[string]string, error) {
 	person, _, err := desk.Client(ctx, c.sender(in))
 	if errors.Is(err, channel.ErrNotLinked) {
-		return nil, nil // Receive says so
-	}
-	if err != nil {
-		return nil, err
-	}
-	r, err := person.Request(ctx, in.Shown.Request)
-	if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Status < http.StatusInternalServerError {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if r.State != "pending" || r.Shown != in.Shown.Digest {
-		return nil, nil // the form may have changed, and Receive says so
+	r, err := person.Request(ctx, in.Shown.Request)
+	if problem, ok := errors.AsType[*api.Problem](err); ok && !isTemporary(problem) {
+		return nil, nil
 	}
-	form, err := formFor(in.Act, r)
 	if err != nil {
-		return map[string]string{fieldID(0): "This request cannot be edited in Slack. Use the inbox."}, nil
+		return nil, err
+	}
+	action, err := actionOf(in, r)
+	if r.State != "pending" || err != nil {
+		return nil, nil
+	}
+	form, err := newForm(action, r)
+	if err != nil {
+		return nil, nil
 	}
 	if err := fill(form, in.view.values); err != nil {
 		return nil, errPayload
 	}
-	value, err := form.root.Value()
+	values, err := form.root.Value()
 	if err != nil {
 		return fieldErrors(form, err), nil
 	}
-	in.Codes = selectedCodes(in.view.values)
-	if in.Act == actEdit && !form.root.Touched() {
+	if action.Value != nil && !form.root.Touched() {
 		return map[string]string{fieldID(0): "Nothing was changed. Use Approve to approve it as it is."}, nil
 	}
-	in.Value = value
-	return nil, nil
-}
-
-// answer returns the answer of a decision.
-func (in *click) answer() (json.RawMessage, error) {
-	switch in.Act {
-	case actApprove:
-		return json.Marshal(fermata.Decision{Verb: fermata.VerbApprove})
-	case actDeny:
-		return json.Marshal(fermata.Decision{Verb: fermata.VerbReject, Reason: strings.TrimSpace(in.Text), Codes: in.Codes})
-	case actEdit:
-		return json.Marshal(fermata.Decision{Verb: fermata.VerbApprove, Args: in.Value, Codes: in.Codes})
+	if in.Answer, err = schemaform.Complete(action.Answer, action.At, values); err == nil {
+		in.Answer, err = addCodes(in.Answer, selectedCode(in.view.values))
 	}
-	if in.Value == nil {
-		return nil, errPayload
-	}
-	return in.Value, nil
+	return nil, err
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/sanitize"
 	"github.com/fermata-go/fermata/internal/schemaform"
@@ -26,10 +25,9 @@ const (
 	maxOptions    = 100
 	maxFormFields = 20
 	maxPrivate    = 3000
-	maxText       = 2000 // of a reason or a question
 )
 
-// inputText is the block and action id of the text of a modal.
+// inputText is the action id of an input.
 const inputText = "text"
 
 // private is what a modal carries to its submission.
@@ -40,99 +38,138 @@ type private struct {
 	ResponseURL string `json:"u,omitempty"`
 }
 
-// errNoForm says that a request cannot be edited in Slack. The person gets a link.
-var errNoForm = errors.New("slack: the form is too large for Slack")
+// modalError is why a click has no modal, as the person reads it.
+type modalError string
 
-// modal returns an empty modal for a click.
-func modal(c *click, title, submit string) (slack.ModalViewRequest, error) {
-	data, err := json.Marshal(private{Shown: c.Shown, Channel: c.Channel, Thread: c.Thread, ResponseURL: c.ResponseURL})
-	if err == nil && len(data) > maxPrivate {
-		err = errNoForm
+func (e modalError) Error() string { return string(e) }
+
+const (
+	errTooLarge   modalError = "This form is too large for Slack. Use the inbox."
+	errHidden     modalError = "A value has hidden characters, and cannot be edited safely in Slack. Use the inbox."
+	errChanged    modalError = "The request has changed since this message was posted."
+	errNotOffered modalError = "You cannot do this with the request now. Use the inbox."
+)
+
+// actionOf returns the action of a click, as the person may do it now.
+func actionOf(c *click, r api.Request) (api.Action, error) {
+	if c.Shown.Digest != "" && c.Shown.Digest != r.Shown {
+		return api.Action{}, errChanged
 	}
-	return slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: c.Act, PrivateMetadata: string(data), Title: plainText(title, maxModalTitle),
+	if r.Presentation != nil {
+		for _, a := range r.Presentation.Actions {
+			if a.Name == c.Act && sameJSON(a.Answer, c.Shown.Answer) && a.Form != nil || a.Name == c.Act && c.Act == actAsk {
+				return a, nil
+			}
+		}
+	}
+	return api.Action{}, errNotOffered
+}
+
+// sameJSON compares JSON without its white space.
+func sameJSON(a, b json.RawMessage) bool {
+	one, _ := json.Marshal(a)
+	other, err := json.Marshal(b)
+	return err == nil && string(one) == string(other)
+}
+
+// modalFor returns the modal of a click: what the decision is about, and the inputs of the form.
+func modalFor(c *click, r api.Request) (slack.ModalViewRequest, error) {
+	action, err := actionOf(c, r)
+	if err != nil {
+		return slack.ModalViewRequest{}, err
+	}
+	data, err := json.Marshal(private{Shown: c.Shown, Channel: c.Channel, Thread: c.Thread, ResponseURL: c.ResponseURL})
+	if err != nil {
+		return slack.ModalViewRequest{}, err
+	}
+	title := strings.TrimSuffix(action.Label, "…")
+	submit := title
+	if action.Name == actEdit {
+		submit = "Approve with edits"
+	}
+	v := slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: blockActions, PrivateMetadata: string(data), Title: plainText(title, maxModalTitle),
 		Submit: plainText(submit, maxModalTitle), Close: plainText("Cancel", maxModalTitle),
-	}, err
-}
-
-// textModal asks for a reason or a question.
-func textModal(c *click, title, submit, label string) (slack.ModalViewRequest, error) {
-	v, err := modal(c, title, submit)
-	input := slack.NewPlainTextInputBlockElement(nil, inputText)
-	input.Multiline, input.MaxLength = true, maxText
-	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewInputBlock(inputText, plainText(label, maxLabel), nil, input))
-	return v, err
-}
-
-// formModal asks for the fields of a form.
-func formModal(c *click, title, submit string, form *form) (slack.ModalViewRequest, error) {
-	v, err := modal(c, title, submit)
+	}
+	form, err := newForm(action, r)
 	if err != nil {
 		return v, err
 	}
-	if len(form.fields) == 0 || len(form.fields)+len(form.locked) > maxFormFields {
-		return v, errNoForm
+	var seen rendered
+	seen.addPresentation(*r.Presentation)
+	switch action.Name {
+	case actReject, actReturn, actAsk:
+	default:
+		if !seen.complete {
+			return v, errTooLarge
+		}
 	}
+	if len(data) > maxPrivate {
+		return v, errTooLarge
+	}
+	v.Blocks.BlockSet = seen.blocks
+	if action.Detail != "" {
+		v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewSectionBlock(plainText(action.Detail, maxSection), nil, nil))
+	}
+	inputs, err := form.blocks()
+	v.Blocks.BlockSet = append(v.Blocks.BlockSet, inputs...)
+	return v, err
+}
+
+// blocks returns the inputs of a form, and the values that cannot be changed.
+func (form *form) blocks() (all []slack.Block, err error) {
 	for i, f := range form.fields {
 		input, err := input(f)
 		if err != nil {
-			return v, err
+			return nil, err
 		}
-		label := labelOf(f)
 		var hint *slack.TextBlockObject
 		if f.Description != "" {
 			hint = plainText(sanitize.Text(f.Description), maxLabel)
 		}
-		block := slack.NewInputBlock(fieldID(i), plainText(sanitize.Text(label), maxLabel), hint, input)
-		// an emptied text is not an error of Slack; the schema decides
-		block.Optional = !f.Required || f.Kind == schemaform.Text
-		v.Blocks.BlockSet = append(v.Blocks.BlockSet, block)
+		block := slack.NewInputBlock(fieldID(i), plainText(sanitize.Text(labelOf(f)), maxLabel), hint, input)
+		// an emptied text is not an error of Slack unless the schema needs characters
+		block.Optional = !f.Required || f.Kind == schemaform.Text && (f.Limits.MinLength == nil || *f.Limits.MinLength == 0)
+		all = append(all, block)
 	}
 	if len(form.codes) > 0 {
-		if err := addCodes(&v, form.codes); err != nil {
-			return v, err
+		element := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, inputText)
+		for _, code := range form.codes {
+			if utf8.RuneCountInString(code) > maxButton || len(form.codes) > maxOptions {
+				return nil, errTooLarge
+			}
+			element.Options = append(element.Options, slack.NewOptionBlockObject(code, plainText(sanitize.Text(code), maxButton), nil))
 		}
+		all = append(all, slack.NewInputBlock(inputCode, plainText("Reason code", maxLabel), nil, element))
 	}
 	for _, f := range form.locked {
 		text := labelOf(f) + ": " + string(f.Original())
-		v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewContextBlock("", plainText(sanitize.Text(text), maxSection)))
+		all = append(all, slack.NewContextBlock("", plainText(sanitize.Text(text), maxSection)))
 	}
-	return v, nil
+	return all, nil
 }
 
 func labelOf(f *schemaform.Field) string { return cmp.Or(f.Title, f.Name, "Answer") }
 
-// inputCode is the block id of the reason codes of a modal.
+// inputCode is the block id of the reason code of an edit.
 const inputCode = "code"
 
-// addCodes adds a list of reason codes of which one must be selected.
-func addCodes(v *slack.ModalViewRequest, codes []string) error {
-	if len(codes) > maxOptions {
-		return errNoForm
+// selectedCode returns the reason code of an edit; "" if it has none.
+func selectedCode(values map[string]map[string]inputValue) string {
+	if selected := values[inputCode][inputText].Selected; selected != nil {
+		return selected.Value
 	}
-	element := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, inputText)
-	for _, code := range codes {
-		if utf8.RuneCountInString(code) > maxButton {
-			return errNoForm
-		}
-		element.Options = append(element.Options, slack.NewOptionBlockObject(code, plainText(sanitize.Text(code), maxButton), nil))
-	}
-	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewInputBlock(inputCode, plainText("Reason code", maxLabel), nil, element))
-	for _, block := range v.Blocks.BlockSet { // the code is enough
-		if text, ok := block.(*slack.InputBlock); ok && text.BlockID == inputText {
-			text.Optional = true
-		}
-	}
-	return nil
+	return ""
 }
 
-// selectedCodes returns the reason code of a submitted modal; nil if it has none.
-func selectedCodes(values map[string]map[string]inputValue) []string {
-	selected := values[inputCode][inputText].Selected
-	if selected == nil {
-		return nil
+// addCodes adds a reason code to an answer.
+func addCodes(answer json.RawMessage, code string) (json.RawMessage, error) {
+	members, ok := schemaform.ParseObject(answer)
+	if code == "" || !ok {
+		return answer, nil
 	}
-	return []string{selected.Value}
+	codes, err := json.Marshal([]string{code})
+	return members.With(schemaform.Member{Name: "codes", Value: codes}).JSON(), err
 }
 
 // form is what a modal asks for: the fields with an input, the values that the rules do not let
@@ -143,23 +180,30 @@ type form struct {
 	codes          []string
 }
 
-// newForm returns a form whose fields can be changed as editable says; nil limits nothing.
-func newForm(root *schemaform.Field, editable []string) *form {
-	f := &form{root: root}
-	for _, leaf := range leaves(root) {
+// newForm returns the form of an action.
+func newForm(a api.Action, r api.Request) (*form, error) {
+	f := &form{root: schemaform.New(a.Form, a.Value)}
+	for _, leaf := range leaves(f.root) {
 		at := leaf.Pointer()
-		if editable == nil || slices.ContainsFunc(editable, func(p string) bool { return p == at || strings.HasPrefix(at, p+"/") || strings.HasPrefix(p, at+"/") }) {
+		if a.Editable == nil || slices.ContainsFunc(a.Editable, func(p string) bool { return p == at || strings.HasPrefix(at, p+"/") || strings.HasPrefix(p, at+"/") }) {
 			f.fields = append(f.fields, leaf)
 		} else {
 			f.locked = append(f.locked, leaf)
 		}
 	}
-	return f
+	if a.Name == actEdit && r.Activity != nil {
+		f.codes = r.Activity.EditReasons
+	}
+	if len(f.fields) == 0 || len(f.fields)+len(f.locked) > maxFormFields {
+		return nil, errTooLarge
+	}
+	return f, nil
 }
 
 func fieldID(i int) string { return "f" + strconv.Itoa(i) }
 
-// leaves returns the fields of a form that have an input. Lists and variants are JSON.
+// leaves returns the fields of a form that have an input. Lists and variants are JSON, but one item
+// of several is a choice.
 func leaves(f *schemaform.Field) (all []*schemaform.Field) {
 	switch f.Kind {
 	case schemaform.Object:
@@ -167,11 +211,31 @@ func leaves(f *schemaform.Field) (all []*schemaform.Field) {
 			all = append(all, leaves(child)...)
 		}
 		return all
-	case schemaform.List, schemaform.OneOf:
+	case schemaform.List:
+		if item := onlyItem(f); item != nil {
+			return append(all, item)
+		}
+		f.AsJSON()
+	case schemaform.OneOf:
 		f.AsJSON()
 	default:
 	}
 	return append(all, f)
+}
+
+// onlyItem returns the item of an empty list that must have exactly one of several values; nil for
+// other lists.
+func onlyItem(f *schemaform.Field) *schemaform.Field {
+	least, most := f.Limits.MinItems, f.Limits.MaxItems
+	if least == nil || most == nil || *least != 1 || *most != 1 || len(f.Fields) > 0 {
+		return nil
+	}
+	item := f.AddItem()
+	if item == nil || item.Kind != schemaform.Choice {
+		return nil
+	}
+	item.Title, item.Required = labelOf(f), true
+	return item
 }
 
 // input returns the element for a field with its value.
@@ -185,20 +249,20 @@ func input(f *schemaform.Field) (slack.BlockElement, error) {
 		value = ""
 	}
 	if utf8.RuneCountInString(value) > maxInput {
-		return nil, errNoForm
+		return nil, errTooLarge
 	}
-	// hidden characters cannot be edited safely in Slack
 	if sanitize.Text(value) != value {
-		return nil, errNoForm
+		return nil, errHidden
 	}
 	text.InitialValue, text.MaxLength = value, maxInput
-	text.Multiline = f.Kind == schemaform.JSON || strings.Contains(value, "\n")
+	long := f.Limits.MaxLength != nil && *f.Limits.MaxLength > maxShortFact
+	text.Multiline = f.Kind == schemaform.JSON || long || strings.Contains(value, "\n")
 	return text, nil
 }
 
 func selectInput(f *schemaform.Field) (slack.BlockElement, error) {
 	if len(f.Options) == 0 || len(f.Options) > maxOptions {
-		return nil, errNoForm
+		return nil, errTooLarge
 	}
 	element := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, inputText)
 	for i, o := range f.Options {
@@ -247,6 +311,9 @@ func fill(form *form, values map[string]map[string]inputValue) error {
 		if f.Null && text == "" {
 			continue
 		}
+		if f.Limits.MinLength != nil && strings.TrimSpace(text) == "" {
+			text = ""
+		}
 		f.Text, f.Null = text, false
 	}
 	return nil
@@ -270,32 +337,4 @@ func fieldErrors(form *form, err error) map[string]string {
 		result[id] = clip(e.Message, maxButton*2)
 	}
 	return result
-}
-
-// editForm returns the form for the arguments of an approval.
-func editForm(r api.Request) (*form, error) {
-	var approval fermata.ApprovalRequest
-	if r.Kind != fermata.Approval.Name() || json.Unmarshal(r.Data, &approval) != nil || approval.Args == nil || approval.Fixed || len(r.Masked) > 0 {
-		return nil, errNoForm
-	}
-	args, editable, codes := approval.Args, []string(nil), []string(nil)
-	if a := r.Activity; a != nil {
-		if a.Policy != "" {
-			editable = slices.Concat([]string{}, a.Editable)
-		}
-		if codes = a.EditReasons; a.Edit != nil {
-			args = a.Edit.Args
-		}
-	}
-	f := newForm(schemaform.New(approval.ArgsSchema, args), editable)
-	f.codes = codes
-	return f, nil
-}
-
-// answerForm returns the form for the answer to a question.
-func answerForm(r api.Request) (*form, error) {
-	if len(r.AnswerSchema) == 0 {
-		return nil, errNoForm
-	}
-	return newForm(schemaform.New(r.AnswerSchema, nil), nil), nil
 }

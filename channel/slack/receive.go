@@ -30,31 +30,39 @@ func (c *Channel) Receive(ctx context.Context, d channel.Desk, stored channel.In
 		c.config.Log.Error("slack click is unreadable", "id", stored.ID)
 		return nil
 	}
+	err := c.receive(ctx, d, &in, stored.ID)
+	if err != nil && stored.Last {
+		return errors.Join(err, c.tellLink(ctx, &in, notCounted+"The server could not process it for a while. Click again, or use the inbox.", d.RequestURL(in.Shown.Request), "Open in inbox"))
+	}
+	return err
+}
+
+func (c *Channel) receive(ctx context.Context, d channel.Desk, in *click, id string) error {
 	if _, err := c.identity(ctx); err != nil {
 		return err
 	}
-	if !c.ownWorkspace(ctx, &in) {
-		return c.tell(ctx, &in, "Your click was not counted: your Slack account belongs to another workspace. Only people of this workspace can decide here.")
+	if !c.ownWorkspace(ctx, in) {
+		return c.tell(ctx, in, "Your click was not counted: your Slack account belongs to another workspace. Only people of this workspace can decide here.")
 	}
-	person, principal, err := d.Client(ctx, c.sender(&in))
+	person, principal, err := d.Client(ctx, c.sender(in))
 	if in.Act == actTest && (err == nil || errors.Is(err, channel.ErrNotLinked)) {
-		return c.receiveTest(ctx, &in, principal)
+		return c.receiveTest(ctx, in, principal)
 	}
 	if errors.Is(err, channel.ErrNotLinked) {
-		link, err := d.LinkURL(ctx, c.sender(&in))
+		link, err := d.LinkURL(ctx, c.sender(in))
 		if err != nil { // an answer without a link is better than none
 			c.config.Log.Error("slack account cannot be linked", "err", err)
-			return c.tell(ctx, &in, "This was not counted: your Slack account is not linked to a person yet, and the server could not make a link. Click again later, or ask the operator of the server.")
+			return c.tell(ctx, in, "This was not counted: your Slack account is not linked to a person yet, and the server could not make a link. Click again later, or ask the operator of the server.")
 		}
-		return c.tellLink(ctx, &in, "This was not counted: your Slack account is not linked to a person yet. Link it, and then click again.", link, "Link my account")
+		return c.tellLink(ctx, in, "This was not counted: your Slack account is not linked to a person yet. Link it, and then click again.", link, "Link my account")
 	}
 	if err != nil {
 		return err
 	}
 	if in.Act == actCommand {
-		return c.runCommand(ctx, d, person, principal, &in)
+		return c.runCommand(ctx, d, person, principal, in)
 	}
-	return c.act(ctx, d, person, &in, stored.ID)
+	return c.act(ctx, d, person, in, id)
 }
 
 // ownWorkspace reports whether a person belongs to the workspace of the bot.
@@ -67,19 +75,21 @@ func (c *Channel) ownWorkspace(ctx context.Context, in *click) bool {
 func (c *Channel) act(ctx context.Context, d channel.Desk, person *client.Client, in *click, id string) error {
 	link := d.RequestURL(in.Shown.Request)
 	var err error
-	switch in.Act {
-	case actEscalate:
+	switch {
+	case in.Act == actEscalate:
 		_, err = person.ActOnce(ctx, in.Shown.Request, client.ActionEscalate, api.RequestAction{}, id)
-	case actAsk:
-		if in.Text == "" {
-			return c.explainNoModal(ctx, person, in, link)
+	case in.Act == actUndo:
+		_, err = person.ActOnce(ctx, in.Shown.Request, client.ActionUndo, api.RequestAction{}, id)
+	case in.Shown.Form && in.Answer == nil:
+		return c.explainNoModal(ctx, person, in, link)
+	case in.Act == actAsk:
+		var question api.RequestAction
+		if err := json.Unmarshal(in.Answer, &question); err != nil {
+			return err
 		}
-		_, err = person.ActOnce(ctx, in.Shown.Request, client.ActionClarify, api.RequestAction{Text: in.Text}, id)
-	case actDeny, actEdit, actRespond:
-		if in.Text == "" && in.Value == nil && in.Codes == nil {
-			return c.explainNoModal(ctx, person, in, link)
-		}
-		err = c.decide(ctx, person, in, id)
+		_, err = person.ActOnce(ctx, in.Shown.Request, client.ActionClarify, question, id)
+	case !in.Shown.Form && in.Shown.Answer == nil: // a button of an earlier version
+		return c.tellLink(ctx, in, changedText, link, "Open in inbox")
 	default:
 		err = c.decide(ctx, person, in, id)
 	}
@@ -87,21 +97,26 @@ func (c *Channel) act(ctx context.Context, d channel.Desk, person *client.Client
 		return nil
 	}
 	problem, ok := errors.AsType[*api.Problem](err)
-	if !ok || problem.Status >= http.StatusInternalServerError || problem.Status == http.StatusTooManyRequests {
+	if !ok || isTemporary(problem) {
 		return err // the same click is processed again
 	}
 	return c.tellLink(ctx, in, explain(problem), link, "Open in inbox")
 }
 
+// isTemporary reports whether the same call may work later.
+func isTemporary(p *api.Problem) bool {
+	return p.Code != "unreadable" && (p.Status >= http.StatusInternalServerError || p.Status == http.StatusTooManyRequests)
+}
+
 // decide sends a decision on what the copy showed. Its id makes a repetition harmless.
 func (c *Channel) decide(ctx context.Context, person *client.Client, in *click, id string) error {
-	answer, err := in.answer()
-	if err != nil {
-		return nil // it is not a click of ours
-	}
 	rendering, err := recordScreen(ctx, person, in)
 	if err != nil {
 		return err
+	}
+	answer := in.Answer
+	if !in.Shown.Form {
+		answer = in.Shown.Answer
 	}
 	_, err = person.DecideWithin(ctx, in.Shown.Request, api.Decide{ResumeID: "slack-" + id, Answer: answer, Shown: in.Shown.Digest, Rendering: rendering}, decideWait)
 	if errors.Is(err, client.ErrPending) {
@@ -113,7 +128,7 @@ func (c *Channel) decide(ctx context.Context, person *client.Client, in *click, 
 // explainNoModal says why a click did not open a modal.
 func (c *Channel) explainNoModal(ctx context.Context, person *client.Client, in *click, link string) error {
 	r, err := person.Request(ctx, in.Shown.Request)
-	if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Status < http.StatusInternalServerError {
+	if problem, ok := errors.AsType[*api.Problem](err); ok && !isTemporary(problem) {
 		return c.tell(ctx, in, explain(problem))
 	}
 	if err != nil {
@@ -127,12 +142,9 @@ func (c *Channel) explainNoModal(ctx context.Context, person *client.Client, in 
 		text = notCounted + refusal.Sentence(r.Activity.IneligibleReason, "")
 	case in.Shown.Digest != "" && in.Shown.Digest != r.Shown:
 		text = changedText
-	case in.Act == actEdit || in.Act == actRespond:
-		form, err := formFor(in.Act, r)
-		if err != nil {
-			text = "This request cannot be edited or answered in Slack. Use the inbox."
-		} else if len(form.fields)+len(form.locked) > maxFormFields {
-			text = "This form is too large for Slack. Use the inbox."
+	default:
+		if _, err := modalFor(in, r); err != nil {
+			text = notCounted + err.Error()
 		}
 	}
 	return c.tellLink(ctx, in, text, link, "Open in inbox")
@@ -148,7 +160,7 @@ func tooLate(r api.Request) string {
 	if r.Decision.Verdict == "expire" {
 		return "Too late: the deadline has passed."
 	}
-	return fmt.Sprintf("Too late: %s by %s at %s.", r.Decision.Verdict, r.Decision.By, r.Decision.At.UTC().Format("2006-01-02 15:04 UTC"))
+	return fmt.Sprintf("Too late: %s by %s at %s.", r.Decision.Verdict, r.Decision.By, r.Decision.At.UTC().Format(utcLayout))
 }
 
 // notCounted begins the message about a click that did not count.
@@ -159,7 +171,7 @@ func explain(p *api.Problem) string {
 	switch p.Code {
 	case "already_decided":
 		if p.Decided != nil {
-			return fmt.Sprintf("Too late: already decided (%s) by %s at %s.", p.Decided.Verdict, p.Decided.By, p.Decided.At.UTC().Format("2006-01-02 15:04 UTC"))
+			return fmt.Sprintf("Too late: already decided (%s) by %s at %s.", p.Decided.Verdict, p.Decided.By, p.Decided.At.UTC().Format(utcLayout))
 		}
 	case "digest_mismatch":
 		return changedText
@@ -175,12 +187,13 @@ func explain(p *api.Problem) string {
 
 // tell sends a message that only the person who clicked sees.
 func (c *Channel) tell(ctx context.Context, in *click, text string) error {
-	return c.respond(ctx, in, rendered{text: clip(text, maxSection), blocks: []slack.Block{slack.NewSectionBlock(plainText(text, maxSection), nil, nil)}})
+	return c.tellLink(ctx, in, text, "", "")
 }
 
 // tellLink is tell with a button that opens a link.
 func (c *Channel) tellLink(ctx context.Context, in *click, text, link, label string) error {
-	r := rendered{text: clip(text, maxSection), blocks: []slack.Block{slack.NewSectionBlock(plainText(text, maxSection), nil, nil)}}
+	r := rendered{text: clip(text, maxSection)}
+	r.addText(text)
 	if link != "" {
 		r.add(slack.NewActionBlock(blockActions, linkButton(link, label)))
 	}

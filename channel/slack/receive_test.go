@@ -41,7 +41,7 @@ func TestClick_ApproveDecides(t *testing.T) {
 		t.Errorf("acknowledged after %v", d.Elapsed)
 	}
 	o.wantDecision(id, "approve", "ann")
-	if seen := o.request(id).Activity.Renderings; len(seen) != 1 || seen[0].By != "ann" || seen[0].Channel != "slack" || seen[0].Template != "message@1" || seen[0].Visible != "" {
+	if seen := o.request(id).Activity.Renderings; len(seen) != 1 || seen[0].By != "ann" || seen[0].Channel != "slack" || seen[0].Template != "message@2" || seen[0].Visible != "" {
 		t.Errorf("what ann saw: %+v", seen)
 	}
 	if told := o.told(o.alice); told != "" {
@@ -203,7 +203,7 @@ func TestClick_ThatDoesNotCountIsAnswered(t *testing.T) {
 				t.Errorf("decision %+v", after)
 			}
 			if c.name != "too late" { // a modal is not opened either
-				o.click(user, "deny")
+				o.click(user, "reject")
 				if _, open := o.OpenView(user); open {
 					t.Error("a modal was opened")
 				}
@@ -241,17 +241,17 @@ func TestClick_WeakAuthenticationGetsALink(t *testing.T) {
 func TestDeny_NeedsAReason(t *testing.T) {
 	o := openOffice(t, nil)
 	id := o.refund()
-	o.click(o.alice, "deny")
-	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"text": "  "}); err != nil || errs["text"] == "" {
+	o.click(o.alice, "reject")
+	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"f0": "  "}); err != nil || errs["f0"] == "" {
 		t.Fatalf("blank reason: %v, %v", errs, err)
 	}
-	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"text": "too much"}); err != nil || errs != nil {
+	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"f0": "too much"}); err != nil || errs != nil {
 		t.Fatalf("submit: %v, %v", errs, err)
 	}
 	o.process()
 	o.wantDecision(id, "reject", "ann")
 	wantContains(t, string(o.request(id).Decision.Answer), "too much")
-	if seen := o.request(id).Activity.Renderings; len(seen) != 1 || seen[0].Template != "modal@1" {
+	if seen := o.request(id).Activity.Renderings; len(seen) != 1 || seen[0].Template != "modal@2" {
 		t.Errorf("what ann saw: %+v", seen)
 	}
 }
@@ -296,11 +296,11 @@ rules:
 func TestDeny_NeedsAReasonCodeOfThePolicy(t *testing.T) {
 	o := openCoded(t)
 	id := o.refund()
-	o.click(o.alice, "deny")
-	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"text": "too much"}); err != nil || errs["code"] == "" {
+	o.click(o.alice, "reject")
+	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"f1": "too much"}); err != nil || errs["f0"] == "" {
 		t.Fatalf("without a code: %v, %v", errs, err)
 	}
-	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"code": "duplicate"}); err != nil || errs != nil {
+	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"f0": "1"}); err != nil || errs != nil {
 		t.Fatalf("the code is enough: %v, %v", errs, err)
 	}
 	o.process()
@@ -383,7 +383,7 @@ func TestAskAndEscalate_ReachTheRequest(t *testing.T) {
 	o := openOffice(t, nil)
 	id := o.refund()
 	o.click(o.alice, "more/ask "+id)
-	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"text": "Why 120?"}); err != nil || errs != nil {
+	if errs, _, err := o.Submit(t.Context(), o.alice, map[string]string{"f0": "Why 120?"}); err != nil || errs != nil {
 		t.Fatalf("submit: %v, %v", errs, err)
 	}
 	o.process()

@@ -3,6 +3,8 @@ package slack
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,10 +28,12 @@ const (
 	maxNotify      = 1000
 	// a fact of more characters has its own block
 	maxShortFact = 150
-	// facts and texts beyond these are only in the inbox
-	maxFacts  = 30
-	maxLong   = 12
-	maxQuotes = 4
+	// facts, evidence and texts beyond these are only in the inbox
+	maxFacts   = 30
+	maxContent = 34 // blocks
+	maxQuotes  = 4
+	// maxElements is the number of buttons in one block
+	maxElements = 5
 )
 
 // Ids of our blocks and actions.
@@ -38,27 +42,32 @@ const (
 	metadataType = "fermata_request"
 
 	actApprove  = "approve"
-	actDeny     = "deny"
 	actEdit     = "edit"
-	actRespond  = "respond"
+	actReject   = "reject"
+	actReturn   = "return"
 	actAsk      = "ask"
 	actEscalate = "escalate"
+	actUndo     = "undo"
 	actMenu     = "more"
 	actOpen     = "open"
 )
 
-// shown identifies what a copy shows. It is the value of the buttons and comes back with a click.
+// shown identifies what a copy shows and what a button does. It is the value of the button and
+// comes back with a click. Form says that the click opens a modal.
 type shown struct {
-	Request  string `json:"r"`
-	Revision int64  `json:"v"`
-	Digest   string `json:"d"`
+	Request  string          `json:"r"`
+	Revision int64           `json:"v,omitempty"`
+	Digest   string          `json:"d,omitempty"`
+	Action   string          `json:"a,omitempty"`
+	Answer   json.RawMessage `json:"w,omitempty"`
+	Form     bool            `json:"f,omitempty"`
 }
 
 // rendered is a card as Slack blocks.
 type rendered struct {
 	text   string
 	blocks []slack.Block
-	// complete says that nothing of what an approval approves was clipped.
+	// complete says that nothing of what a decision is about was clipped.
 	complete bool
 }
 
@@ -85,26 +94,37 @@ func escape(text string) string {
 
 // render converts a card to a message.
 func render(c channel.Card) rendered {
-	r := rendered{text: clip(c.Title, maxNotify), complete: utf8.RuneCountInString(c.Title) <= maxHeader}
+	r := rendered{text: clip(c.Title, maxNotify)}
 	if !c.Open() {
 		r.text = clip(fmt.Sprintf("%s: %s", outcome(c), c.Title), maxNotify)
 	}
-	r.add(slack.NewHeaderBlock(plainText(c.Title, maxHeader)))
-	if c.Sentence != "" {
-		r.add(slack.NewSectionBlock(plainText(c.Sentence, maxSection), nil, nil))
-	}
-	r.addFacts(c.Facts)
-	r.addQuotes(c.Said)
+	r.addPresentation(c.Presentation)
 	r.addContext(c)
-	if !c.Open() {
-		r.add(slack.NewSectionBlock(plainText(outcome(c), maxSection), nil, nil))
+	switch {
+	case !c.Open():
+		r.addText(outcome(c))
 		if c.Link != "" {
 			r.add(slack.NewActionBlock(blockActions, linkButton(c.Link, "Open in inbox")))
 		}
-		return r
+	case c.Pending != nil:
+		r.addPending(c)
+	default:
+		r.addButtons(c)
 	}
-	r.addButtons(c)
 	return r
+}
+
+// addPresentation adds what a decision is about, and what the agent says.
+func (r *rendered) addPresentation(p api.Presentation) {
+	r.complete = utf8.RuneCountInString(p.Sentence) <= maxSection &&
+		(utf8.RuneCountInString(p.Title) <= maxHeader || strings.Contains(strings.ToLower(p.Sentence), strings.ToLower(p.Title)))
+	r.add(slack.NewHeaderBlock(plainText(p.Title, maxHeader)))
+	if p.Sentence != "" {
+		r.add(slack.NewSectionBlock(plainText(p.Sentence, maxSection), nil, nil))
+	}
+	r.addFacts(p.Facts)
+	r.addEvidence(p.Evidence)
+	r.addQuotes(p.Said)
 }
 
 func (r *rendered) add(b slack.Block) { r.blocks = append(r.blocks, b) }
@@ -118,7 +138,6 @@ func (r *rendered) addFacts(facts []api.Fact) {
 			fields = nil
 		}
 	}
-	long := 0
 	for i, f := range facts {
 		if i == maxFacts {
 			r.complete = false
@@ -138,14 +157,37 @@ func (r *rendered) addFacts(facts []api.Fact) {
 			continue
 		}
 		flush()
-		if long++; long > maxLong {
-			r.complete = false
-			continue
-		}
-		r.complete = r.complete && utf8.RuneCountInString(value) <= maxSection
-		r.addPreformatted(label, value)
+		r.addContent(label, value)
 	}
 	flush()
+}
+
+// addEvidence adds what a decision can be based on, with the text at the last approval.
+func (r *rendered) addEvidence(evidence []api.Evidence) {
+	for _, e := range evidence {
+		label := e.Title
+		if e.Source != "" {
+			label += " (source: " + e.Source + ")"
+		}
+		if e.URL != "" {
+			label += " " + e.URL
+		}
+		if e.Was != "" {
+			r.addContent(label+", at the last approval", e.Was)
+			label += ", now"
+		}
+		r.addContent(label, e.Text)
+	}
+}
+
+// addContent adds a text that a decision is about, if it fits.
+func (r *rendered) addContent(label, text string) {
+	if len(r.blocks)+2 > maxContent {
+		r.complete = false
+		return
+	}
+	r.complete = r.complete && utf8.RuneCountInString(label) <= maxSection && utf8.RuneCountInString(text) <= maxSection
+	r.addPreformatted(label, text)
 }
 
 func factLabel(f api.Fact) string {
@@ -181,6 +223,9 @@ func (r *rendered) addQuotes(said []api.Quote) {
 func (r *rendered) addContext(c channel.Card) {
 	var lines []string
 	add := func(format string, values ...any) { lines = append(lines, fmt.Sprintf(format, values...)) }
+	if c.Risk > 0 && c.Risk < len(riskNames) {
+		add("Risk: %s", riskNames[c.Risk])
+	}
 	if c.Environment != "" {
 		add("Environment: %s", c.Environment)
 	}
@@ -197,21 +242,68 @@ func (r *rendered) addContext(c channel.Card) {
 		add("Votes: %s", c.Progress)
 	}
 	if c.Open() && needsStepUp(c) {
-		add("Needs a stronger sign-in (%s): approve in the inbox", c.MinAuth)
+		add("Needs a stronger sign-in (%s): decide in the inbox", c.MinAuth)
 	}
 	var elements []slack.MixedElement
 	for _, line := range lines {
 		elements = append(elements, plainText(line, maxSection))
 	}
 	if c.Open() && !c.Deadline.IsZero() {
-		// the only markup: a time that Slack shows in the time zone of the reader
-		stamp := c.Deadline.UTC().Format("2006-01-02 15:04 UTC")
-		text := fmt.Sprintf("Expires <!date^%d^{date_short_pretty} {time}|%s> (%s left)", c.Deadline.Unix(), stamp, timeLeft(c.Deadline.Sub(c.At)))
-		elements = append(elements, slack.NewTextBlockObject(slack.MarkdownType, text, false, true))
+		stamp := c.Deadline.UTC().Format(utcLayout)
+		elements = append(elements, dateText("Expires", c.Deadline, stamp, fmt.Sprintf("(%s left)", timeLeft(c.Deadline.Sub(c.At)))))
 	}
 	if len(elements) > 0 {
 		r.add(slack.NewContextBlock("", elements...))
 	}
+}
+
+// riskNames are the names of the levels of risk.
+var riskNames = [...]string{"", "low", "medium", "high"}
+
+// utcLayout is the layout of times in texts. addText shows them in the time zone of the reader.
+const utcLayout = "2006-01-02 15:04 UTC"
+
+var utcTime = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)? UTC`)
+
+// dateText is the only markup: a time that Slack shows in the time zone of the reader. The texts
+// around it are constants.
+func dateText(before string, at time.Time, stamp, after string) *slack.TextBlockObject {
+	format := "{date_short_pretty} {time}"
+	if at.Second() != 0 {
+		format = "{date_short_pretty} {time_secs}"
+	}
+	text := strings.TrimSpace(fmt.Sprintf("%s <!date^%d^%s|%s> %s", before, at.Unix(), format, stamp, after))
+	return slack.NewTextBlockObject(slack.MarkdownType, text, false, true)
+}
+
+// addText adds a plain text. Its times are shown in the time zone of the reader.
+func (r *rendered) addText(text string) {
+	var elements []slack.MixedElement
+	add := func(part string) {
+		if part = strings.TrimSpace(part); part != "" && part != "." {
+			elements = append(elements, plainText(part, maxSection))
+		}
+	}
+	rest := 0
+	for _, at := range utcTime.FindAllStringIndex(text, 4) {
+		stamp := text[at[0]:at[1]]
+		parsed, err := time.Parse("2006-01-02 15:04:05 UTC", stamp)
+		if err != nil {
+			parsed, err = time.Parse(utcLayout, stamp)
+		}
+		if err != nil {
+			continue
+		}
+		add(text[rest:at[0]])
+		elements = append(elements, dateText("", parsed, stamp, ""))
+		rest = at[1]
+	}
+	if rest == 0 {
+		r.add(slack.NewSectionBlock(plainText(text, maxSection), nil, nil))
+		return
+	}
+	add(text[rest:])
+	r.add(slack.NewContextBlock("", elements...))
 }
 
 // timeLeft words a duration: "2 h 5 min".
@@ -242,7 +334,7 @@ func outcome(c channel.Card) string {
 	}
 	text := mark + " " + c.Outcome
 	if !c.DecidedAt.IsZero() {
-		text += " at " + c.DecidedAt.UTC().Format("2006-01-02 15:04 UTC")
+		text += " at " + c.DecidedAt.UTC().Format(utcLayout)
 	}
 	return text
 }
@@ -250,74 +342,131 @@ func outcome(c channel.Card) string {
 // needsStepUp reports whether a vote needs a stronger authentication than a linked Slack account.
 func needsStepUp(c channel.Card) bool { return !requirement.AuthLinked.AtLeast(c.MinAuth) }
 
-// addButtons adds at most five elements: what decides, the inbox, and a menu with the rest.
-func (r *rendered) addButtons(c channel.Card) {
-	value := shown{Request: c.Request, Revision: c.Revision, Digest: c.Digest}.value()
-	if len(value) > maxButtonValue {
-		value = "" // an id of this size cannot come back
-	}
+// addPending adds the decision that waits for the end of its undo window.
+func (r *rendered) addPending(c channel.Card) {
+	p := c.Pending
+	r.add(slack.NewContextBlock("",
+		plainText(fmt.Sprintf("%s by %s, not in effect yet. %s can undo it.", p.Outcome, p.By, p.By), maxSection),
+		dateText("Takes effect at", p.EffectiveAt, p.EffectiveAt.UTC().Format("2006-01-02 15:04:05 UTC"), "")))
 	var elements []slack.BlockElement
-	button := func(verb, act, label string, style slack.Style) {
-		if value != "" && c.Allows(verb) && !needsStepUp(c) {
-			b := slack.NewButtonBlockElement(act, value, plainText(label, maxButton))
-			elements = append(elements, b.WithStyle(style))
-		}
-	}
-	if r.complete && !c.Typed {
-		button("approve", actApprove, "Approve", slack.StylePrimary)
-		confirmRisk(elements, c)
-	}
-	button("reject", actDeny, "Reject…", slack.StyleDanger)
-	if r.complete && !c.Typed {
-		button("edit", actEdit, "Edit…", slack.StyleDefault)
-	}
-	if r.complete {
-		button("respond", actRespond, "Answer…", slack.StylePrimary)
+	if value := (shown{Request: c.Request, Revision: c.Revision, Digest: c.Digest, Action: actUndo}).value(); value != "" {
+		elements = append(elements, slack.NewButtonBlockElement(actUndo, value, plainText("Undo", maxButton)))
 	}
 	if c.Link != "" {
-		label := "Open in inbox"
-		if needsStepUp(c) && c.Allows("approve") {
-			label = "Sign in to approve"
-		} else if c.Typed && c.Allows("approve") {
-			label = "Approve in the inbox"
-		}
-		elements = append(elements, linkButton(c.Link, label))
+		elements = append(elements, linkButton(c.Link, "Open in inbox"))
 	}
-	if menu := menu(c); menu != nil {
-		elements = append(elements, menu)
-	}
-	if !r.complete {
-		r.add(slack.NewContextBlock("", plainText("This request is too long for Slack. Open it in the inbox to approve it.", maxSection)))
-	}
-	if len(elements) > 0 {
-		r.add(slack.NewActionBlock(blockActions, elements...))
-	}
+	r.addElements(elements)
 }
 
-// confirmRisk makes Slack ask again before it sends an approval of a risky action.
-func confirmRisk(elements []slack.BlockElement, c channel.Card) {
-	if c.Risk < 2 || len(elements) == 0 {
-		return
-	}
-	elements[0].(*slack.ButtonBlockElement).Confirm = slack.NewConfirmationBlockObject(
-		plainText("Approve?", 100), plainText(c.Title, 300), plainText("Approve", 30), plainText("Cancel", 30))
-}
-
-// menu returns the actions that do not decide; nil if there are none.
-func menu(c channel.Card) slack.BlockElement {
+// addButtons adds a button for each decision, the inbox, and a menu with the other actions.
+func (r *rendered) addButtons(c channel.Card) {
+	var elements []slack.BlockElement
 	var options []*slack.OptionBlockObject
-	for _, o := range []struct {
-		verb, act, label string
-	}{{"ask", actAsk, "Ask the agent…"}, {"escalate", actEscalate, "Escalate"}} {
-		value := o.act + " " + c.Request
-		if c.Allows(o.verb) && len(value) <= maxOptionValue {
-			options = append(options, slack.NewOptionBlockObject(value, plainText(o.label, maxButton), nil))
+	var details []string
+	count := make(map[string]int)
+	fits := true
+	for _, a := range c.Actions {
+		if a.Name == actAsk || a.Name == actEscalate {
+			options = appendOption(options, c, a)
+			continue
 		}
+		if !r.offers(c, a) {
+			continue
+		}
+		form := needsForm(a)
+		value := shown{c.Request, c.Revision, c.Digest, a.Name, a.Answer, form}.value()
+		if value == "" {
+			fits = false
+			continue
+		}
+		if !form && (a.Detail != "" || utf8.RuneCountInString(a.Label) > maxButton) {
+			details = append(details, strings.TrimSuffix(a.Label+": "+a.Detail, ": "))
+		}
+		id := a.Name
+		if count[a.Name]++; count[a.Name] > 1 {
+			id += fmt.Sprint("_", count[a.Name])
+		}
+		b := slack.NewButtonBlockElement(id, value, plainText(a.Label, maxButton)).WithStyle(slack.Style(a.Style))
+		if c.Risk >= 2 && !form {
+			b.Confirm = confirmRisk(c, a)
+		}
+		elements = append(elements, b)
 	}
-	if len(options) == 0 {
-		return nil
+	if c.Link != "" {
+		elements = append(elements, linkButton(c.Link, linkLabel(c)))
 	}
-	return slack.NewOverflowBlockElement(actMenu, options...)
+	if len(options) > 0 {
+		elements = append(elements, slack.NewOverflowBlockElement(actMenu, options...))
+	}
+	if len(details) > 0 {
+		r.add(slack.NewSectionBlock(plainText(strings.Join(details, "\n"), maxSection), nil, nil))
+	}
+	switch {
+	case !r.complete:
+		r.add(slack.NewContextBlock("", plainText("This request is too long for Slack. Open it in the inbox to decide it.", maxSection)))
+	case !fits:
+		r.add(slack.NewContextBlock("", plainText("Some answers are too long for Slack. They are in the inbox.", maxSection)))
+	}
+	r.addElements(elements)
+}
+
+// offers reports whether a message may have a button for a decision. A person must have seen
+// everything that they approve or answer, and the rules may require more than a click.
+func (r *rendered) offers(c channel.Card, a api.Action) bool {
+	switch a.Name {
+	case actReturn:
+		return true
+	case actReject:
+		return !needsStepUp(c)
+	case actApprove, actEdit:
+		return r.complete && !needsStepUp(c) && !c.Typed
+	}
+	return r.complete && !needsStepUp(c)
+}
+
+// needsForm reports whether an action opens a modal. The main action sends its answer at once, if
+// the answer is complete.
+func needsForm(a api.Action) bool {
+	return a.Form != nil && (!a.Optional || a.Style != string(slack.StylePrimary))
+}
+
+func appendOption(options []*slack.OptionBlockObject, c channel.Card, a api.Action) []*slack.OptionBlockObject {
+	value := a.Name + " " + c.Request
+	if len(value) > maxOptionValue {
+		return options
+	}
+	var detail *slack.TextBlockObject
+	if a.Detail != "" {
+		detail = plainText(a.Detail, maxButton)
+	}
+	return append(options, slack.NewOptionBlockObject(value, plainText(a.Label, maxButton), detail))
+}
+
+func linkLabel(c channel.Card) string {
+	switch {
+	case needsStepUp(c) && c.Allows(actApprove):
+		return "Sign in to approve"
+	case c.Typed && c.Allows(actApprove):
+		return "Approve in the inbox"
+	}
+	return "Open in inbox"
+}
+
+// addElements adds blocks of buttons.
+func (r *rendered) addElements(elements []slack.BlockElement) {
+	n := 0
+	for some := range slices.Chunk(elements, maxElements) {
+		id := blockActions
+		if n++; n > 1 {
+			id += fmt.Sprint("_", n)
+		}
+		r.add(slack.NewActionBlock(id, some...))
+	}
+}
+
+// confirmRisk makes Slack ask again before it sends a decision on a risky request.
+func confirmRisk(c channel.Card, a api.Action) *slack.ConfirmationBlockObject {
+	return slack.NewConfirmationBlockObject(plainText(a.Label+"?", 100), plainText(c.Title, 300), plainText(a.Label, 30), plainText("Cancel", 30))
 }
 
 func linkButton(link, label string) slack.BlockElement {
@@ -326,9 +475,10 @@ func linkButton(link, label string) slack.BlockElement {
 	return b
 }
 
+// value returns the value of a button; "" if it is too long to come back.
 func (s shown) value() string {
 	text, err := json.Marshal(s)
-	if err != nil {
+	if err != nil || utf8.RuneCount(text) > maxButtonValue {
 		return ""
 	}
 	return string(text)

@@ -19,6 +19,20 @@ type textObject struct {
 	Text string `json:"text"`
 }
 
+// textElement is a text of a context block, or a part of a rich text.
+type textElement struct {
+	textObject
+	Elements []textElement `json:"elements"`
+}
+
+func (e textElement) all() []string {
+	texts := []string{e.Text}
+	for _, part := range e.Elements {
+		texts = append(texts, part.all()...)
+	}
+	return texts
+}
+
 type screenBlock struct {
 	Type     string            `json:"type"`
 	Text     textObject        `json:"text"`
@@ -36,8 +50,8 @@ type screenBlock struct {
 
 // The versions of the texts below. Count up if the same blocks give another text.
 const (
-	messageTemplate = "message@1"
-	modalTemplate   = "modal@1"
+	messageTemplate = "message@2"
+	modalTemplate   = "modal@2"
 )
 
 // text returns the texts of the blocks, one per line, without buttons.
@@ -49,13 +63,13 @@ func (s screen) text() string {
 			texts = append(texts, f.Text)
 		}
 		texts = append(texts, b.Label.Text, b.Hint.Text, b.Element.Initial, b.Element.Option.Text.Text)
-		if b.Type != "context" {
+		if b.Type == "actions" {
 			continue
 		}
 		for _, raw := range b.Elements {
-			var element textObject
+			var element textElement
 			if json.Unmarshal(raw, &element) == nil {
-				texts = append(texts, element.Text)
+				texts = append(texts, element.all()...)
 			}
 		}
 	}
@@ -75,7 +89,7 @@ func recordScreen(ctx context.Context, person *client.Client, in *click) (string
 		return "", nil
 	}
 	template := messageTemplate
-	if in.Act == actDeny || in.Act == actEdit || in.Act == actRespond {
+	if in.Shown.Form {
 		template = modalTemplate
 	}
 	r := api.NewRendering(in.Screen, Kind, template)

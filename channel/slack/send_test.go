@@ -36,7 +36,7 @@ func TestSend_PostsAndReplacesWithoutButtons(t *testing.T) {
 	c := card("r1")
 	ref := w.send(t, channel.Message{Account: account, Delivery: "d1", Attempt: 1, To: w.ops, Card: c})
 	m := w.only(t, w.ops)
-	if got := labels(t, m.Blocks); !slices.Equal(got, []string{"Approve", "Reject…", "Edit…", "Open in inbox", "Ask the agent…", "Escalate"}) {
+	if got := labels(t, m.Blocks); !slices.Equal(got, []string{"Approve", "Edit…", "Reject…", "Open in inbox", "Escalate", "Ask the agent…"}) {
 		t.Errorf("buttons %q", got)
 	}
 	wantContains(t, string(m.Blocks), "120.00", "Rule: refunds", "Environment: prod", "1 of 2", "2 × finops", "1 h 30 min left")
@@ -86,7 +86,7 @@ func TestSend_StepUpReplacesTheDecidingButtons(t *testing.T) {
 	c := card("r1")
 	c.MinAuth = requirement.AuthMFA
 	w.send(t, channel.Message{Delivery: "d1", Attempt: 1, To: w.ops, Card: c})
-	if got := labels(t, w.only(t, w.ops).Blocks); !slices.Equal(got, []string{"Sign in to approve", "Ask the agent…", "Escalate"}) {
+	if got := labels(t, w.only(t, w.ops).Blocks); !slices.Equal(got, []string{"Sign in to approve", "Escalate", "Ask the agent…"}) {
 		t.Errorf("buttons %q", got)
 	}
 }

@@ -52,7 +52,7 @@ func (c *Channel) postTest(ctx context.Context, to string) (refs []copyRef, err 
 	r := rendered{text: m.Card.Title}
 	r.add(slack.NewHeaderBlock(plainText(m.Card.Title, maxHeader)))
 	r.add(slack.NewSectionBlock(plainText(m.Card.Sentence+" Click the button to test the way back to the server.", maxSection), nil, nil))
-	button := slack.NewButtonBlockElement(actTest, shown{Request: m.Card.Request}.value(), plainText("Confirm receipt", maxButton))
+	button := slack.NewButtonBlockElement(actTest, shown{Request: m.Card.Request, Action: actTest}.value(), plainText("Confirm receipt", maxButton))
 	r.add(slack.NewActionBlock(blockActions, button))
 	for _, one := range all {
 		ts, err := call(ctx, c, "chat.postMessage", one, func() (string, error) {

@@ -31,14 +31,14 @@ func (w *words) addVerb(verb requirement.Verb, label, style string, form json.Ra
 
 // addReject adds the rejection. The person says why, in words or by a code of the rules.
 func (w *words) addReject() {
-	w.addVerb(requirement.VerbReject, w.t["reject"], styleDanger, reasonForm(w.t["why"], w.Request.Requirement.RejectReasons))
+	w.addVerb(requirement.VerbReject, w.t["reject"], styleDanger, w.reasonForm(w.t["why"], w.Request.Requirement.RejectReasons))
 }
 
 // addOtherActions adds what people can do besides deciding.
 func (w *words) addOtherActions() {
 	if w.allows(requirement.VerbEscalate) {
 		if w.Request.Requirement.OnEscalate == requirement.EscalateReturns {
-			w.Actions = append(w.Actions, api.Action{Name: "return", Label: w.t["return"], Detail: w.t["return detail"], Answer: json.RawMessage(`{"verb":"return"}`), Form: reasonForm(w.t["what to change"], nil)})
+			w.Actions = append(w.Actions, api.Action{Name: "return", Label: w.t["return"], Detail: w.t["return detail"], Answer: json.RawMessage(`{"verb":"return"}`), Form: w.reasonForm(w.t["what to change"], nil)})
 		} else if next, ok := w.Request.NextEscalation(); ok {
 			w.Actions = append(w.Actions, api.Action{Name: string(requirement.VerbEscalate), Label: w.t["escalate"], Detail: escalationText(next)})
 		}
@@ -64,11 +64,11 @@ func escalationText(step desk.Step) string {
 
 // reasonForm returns the schema of a reason. With codes, one of them is required and the text is
 // not.
-func reasonForm(title string, codes []string) json.RawMessage {
+func (w *words) reasonForm(title string, codes []string) json.RawMessage {
 	properties := map[string]any{"reason": map[string]any{"type": "string", "title": title, "minLength": 1, "maxLength": 4000}}
 	required := []string{"reason"}
 	if len(codes) > 0 {
-		properties["codes"] = map[string]any{"type": "array", "minItems": 1, "maxItems": 1, "items": map[string]any{"enum": codes}}
+		properties["codes"] = map[string]any{"type": "array", "title": w.t["reason code"], "minItems": 1, "maxItems": 1, "items": map[string]any{"enum": codes}}
 		required = []string{"codes"}
 	}
 	return schema(properties, required)

@@ -26,7 +26,7 @@ var english = textTable{
 	"not happened": "It did not happen", "not happened detail": "It is done now.",
 	"return": "Return for redesign…", "return detail": "The agent gets your reason and plans again. It is neither approved nor rejected.",
 	"escalate": "Escalate", "ask": "Ask the agent…",
-	"why": "Why? The agent reads it.", "what to change": "What should be different? The agent reads it.", "question": "Your question",
+	"why": "Why? The agent reads it.", "what to change": "What should be different? The agent reads it.", "question": "Your question", "reason code": "Reason code",
 	"phrase run": "run", "phrase on": "on", "phrase to": "to", "phrase for": "for", "phrase from": "from",
 }
 
@@ -44,6 +44,6 @@ var german = textTable{
 	"not happened": "Es ist nicht geschehen", "not happened detail": "Es wird jetzt ausgeführt.",
 	"return": "Zur Überarbeitung zurückgeben…", "return detail": "Der Agent erhält Ihre Begründung und plant neu. Es ist weder freigegeben noch abgelehnt.",
 	"escalate": "Eskalieren", "ask": "Den Agenten fragen…",
-	"why": "Warum? Der Agent liest es.", "what to change": "Was soll anders sein? Der Agent liest es.", "question": "Ihre Frage",
+	"why": "Warum? Der Agent liest es.", "what to change": "Was soll anders sein? Der Agent liest es.", "question": "Ihre Frage", "reason code": "Grund",
 	"phrase run": "Aktion", "phrase on": "zu", "phrase to": "an", "phrase for": "für", "phrase from": "von",
 }

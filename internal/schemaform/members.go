@@ -3,6 +3,7 @@ package schemaform
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 )
 
 // Member is a member of a JSON object with its raw value.
@@ -63,6 +64,26 @@ func (all Members) JSON() json.RawMessage {
 	}
 	b.WriteByte('}')
 	return b.Bytes()
+}
+
+// Complete returns an answer with the values of a form, either of which may be nil. The values are
+// the member at of the answer; without at they are its members.
+func Complete(answer json.RawMessage, at string, values json.RawMessage) (json.RawMessage, error) {
+	if values == nil {
+		return answer, nil
+	}
+	if answer == nil {
+		return values, nil
+	}
+	members, ok := ParseObject(answer)
+	more := Members{{at, values}}
+	if at == "" && ok {
+		more, ok = ParseObject(values)
+	}
+	if !ok {
+		return nil, errors.New("schemaform: the answer or the values of the form are not an object")
+	}
+	return members.With(more...).JSON(), nil
 }
 
 // String encodes a text as JSON, without escaping < and > for HTML.

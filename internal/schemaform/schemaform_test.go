@@ -235,3 +235,20 @@ func ExampleNew() {
 	// /amount: maximum: it is greater than 100
 	// {"amount":80}
 }
+
+func TestComplete(t *testing.T) {
+	for _, test := range []struct{ answer, at, values, want string }{
+		{`{"verb":"approve"}`, "args", `{"amount":1.0}`, `{"verb":"approve","args":{"amount":1.0}}`},
+		{`{"verb":"reject"}`, "", `{"reason":"late"}`, `{"verb":"reject","reason":"late"}`},
+		{`{"action":"revise"}`, "", `{}`, `{"action":"revise"}`},
+		{``, "", `"blue"`, `"blue"`},
+		{`true`, "", ``, `true`},
+		{`true`, "", `{"note":"x"}`, ``},
+		{`{"action":"revise"}`, "", `"x"`, ``},
+	} {
+		got, err := schemaform.Complete(raw(test.answer), test.at, raw(test.values))
+		if string(got) != test.want || (err != nil) != (test.want == "") {
+			t.Errorf("%+v: %s, %v", test, got, err)
+		}
+	}
+}

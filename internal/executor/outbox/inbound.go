@@ -104,7 +104,7 @@ func (o *Sender) receive(ctx context.Context, document store.Document, handle fu
 	failure := o.docs.DecodeBody(document, &in)
 	if failure == nil {
 		called, cancel := context.WithTimeout(ctx, sendTimeout)
-		failure = callReceiver(called, handle, index.Channel, channel.Inbound{Account: document.Account, ID: in.ID, Body: in.Body, At: in.At, Attempt: index.Attempts})
+		failure = callReceiver(called, handle, index.Channel, channel.Inbound{Account: document.Account, ID: in.ID, Body: in.Body, At: in.At, Attempt: index.Attempts, Last: index.Attempts >= maxInboundAttempts})
 		cancel()
 	}
 	next := now.Add(time.Since(since) + max(backoff(index.Attempts), channelerror.RetryAfter(failure)))

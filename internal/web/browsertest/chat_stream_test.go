@@ -68,6 +68,9 @@ func TestChat_TextOfTheAgentStreams(t *testing.T) {
 	b.open("/chat")
 	b.say("hello")
 	b.waitText("The assistant is working")
+	if title := eval[string](b, `document.querySelector(".chats [aria-current] .title").innerText`); title != "hello" {
+		t.Errorf("the conversation is called %q", title)
+	}
 	model.next <- "Good <b>morning</b>, "
 	b.waitText("Good <b>morning</b>,")
 	model.next <- "Ada."

@@ -164,6 +164,8 @@ class ChatElement extends HTMLElement {
   async sendFirst() {
     const first = JSON.parse(sessionStorage.getItem("fermata.chat") ?? "{}"), form = this.querySelector(".composer");
     if (!form || this.dataset.id !== `chat-${first.key}`) return;
+    const title = this.querySelector(".chats [aria-current] .title");
+    if (title) title.textContent = first.text.slice(0, 80);
     await this.send(form, new URLSearchParams({ idempotency_key: first.key, text: first.text }));
     sessionStorage.removeItem("fermata.chat");
   }

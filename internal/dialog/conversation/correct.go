@@ -129,7 +129,7 @@ func (m *Machine) startAgain(c *Conversation, run string, yes Answer, now time.T
 }
 
 // answeredBefore returns the answer to the same question of the run that is done again. An action
-// is confirmed anew.
+// needs a new confirmation.
 func answeredBefore(c *Conversation, q Question, run string) (Answer, bool) {
 	for _, a := range slices.Backward(c.Questions) {
 		same := run != "" && a.Target.Run == run && a.Status == Answered && q.Kind != Confirmation && a.Question.Kind == q.Kind && a.Question.Text == q.Text

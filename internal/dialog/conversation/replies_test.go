@@ -18,7 +18,8 @@ var qualifiers = map[Language]struct{ conditions, corrections, negations, hedges
 	Spanish: {[]string{"pero mañana", "si es barato", "salvo que Tom se oponga", "después de comer"}, []string{"no espera", "quiero decir no", "mejor no"}, []string{"no", "nunca", "no digo"}, []string{"quizás", "creo", "supongo", "ok", "vale"}},
 }
 
-// marks question, contradict, qualify or hide the words beside them; around quotes or strikes them.
+// marks are signs that question, contradict, qualify or hide the words beside them. The pairs of
+// around quote them or strike them out.
 var (
 	marks  = strings.Fields("? ?! !? ？ ؟ ⁇ ‽ ¿ … ... .. 👎 ❌ 🤔 🙄 ✗ ⛔ (?) (not) /s ;) :( ≠ ¬ != ~ ^ = + % & # @ | \\ / : ; * _ ` < > [ ] { } ( ) \" ' „ “ « » \u200b \u200d \u202e \ufeff \u0336 \u0338 \u20e0 \u0488 0 -")
 	around = [][2]string{{"\"", "\""}, {"'", "'"}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"« ", " »"}, {"‘", "’"}, {"「", "」"}, {"`", "`"}, {"~~", "~~"}, {"~", "~"}, {"<s>", "</s>"}, {"(", ")"}, {"[", "]"}, {"¿", "?"}, {"¿ ", " ?"}, {"> ", ""}, {"!", ""}, {"- ", ""}, {"= ", " ?"}}

@@ -217,6 +217,8 @@ type LangGraph struct {
 	APIKey     Secret   `key:"apiKey" help:"The key that is sent in the header X-Api-Key, if the server needs one. Better in a file or in the environment."`
 	APIKeyFile string   `key:"apiKeyFile" help:"A file that contains the key, instead of apiKey."`
 	Assistants []string `key:"assistants" help:"The assistants that can be run, by the name of their graph: content_review. NAME=ID gives an assistant with this id another name."`
+	GrantField string   `key:"grantField" help:"The field of the state that gets the value granted when a person lets a run continue at a breakpoint."`
+	Approver   string   `key:"approverField" help:"The field of the state that gets the name of that person."`
 }
 
 // Metrics configures the metrics listener.

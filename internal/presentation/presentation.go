@@ -189,10 +189,16 @@ func (w *words) hold() {
 
 func heldAt(address string) (node, when string) {
 	at, err := fermata.ParseAddress(address)
-	if err != nil || len(at) == 0 || at[len(at)-1].Type != fermata.SegmentHold {
+	if err != nil || len(at) == 0 {
 		return "", ""
 	}
-	return at[len(at)-1].SubID, at[len(at)-1].ID
+	switch last := at[len(at)-1]; last.Type {
+	case fermata.SegmentHold:
+		return last.SubID, last.ID
+	case fermata.SegmentNode: // of another engine
+		return last.ID, "before"
+	}
+	return "", ""
 }
 
 // phrase words an action. Arguments with characters that could deceive are left out; they are among

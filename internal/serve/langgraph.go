@@ -18,7 +18,7 @@ func langGraph(c config.LangGraph) (*langgraph.Provider, error) {
 		name, id, _ := strings.Cut(entry, "=")
 		assistants[strings.TrimSpace(name)] = langgraph.Assistant{ID: strings.TrimSpace(id)}
 	}
-	p, err := langgraph.New(langgraph.Config{URL: c.URL, APIKey: c.APIKey.Reveal(), Assistants: assistants})
+	p, err := langgraph.New(langgraph.Config{URL: c.URL, APIKey: c.APIKey.Reveal(), Assistants: assistants, GrantField: c.GrantField, ApproverField: c.Approver})
 	if err != nil {
 		return nil, fmt.Errorf("providers.langgraph: %w", err)
 	}

@@ -150,10 +150,17 @@ type agent struct {
 
 func newAgent(t *testing.T, graph string) *agent {
 	t.Helper()
+	return newAgentWith(t, graph, func(*langgraph.Config) {})
+}
+
+// newAgentWith is newAgent with another configuration of the provider.
+func newAgentWith(t *testing.T, graph string, change func(*langgraph.Config)) *agent {
+	t.Helper()
 	a := &agent{t: t, store: memory.NewStore(nil), relay: newRelay(t, sharedPeer(t)), ledger: newLedger(t), graph: graph}
 	at, _ := json.Marshal(a.ledger.URL)
 	p := provided(t, a.relay.URL, func(c *langgraph.Config) {
 		c.Assistants[graph] = langgraph.Assistant{Configurable: map[string]json.RawMessage{"work_url": at}}
+		change(c)
 	})
 	sealer, err := seal.New(seal.Key{1})
 	if err != nil {
@@ -383,6 +390,31 @@ func TestLangGraph_BreakpointIsAHoldWhoseStateCanBeEdited(t *testing.T) {
 			a.wantWork("send")
 		})
 	}
+}
+
+// A breakpoint is approved or rejected like an action, and the state of the graph says by whom.
+func TestLangGraph_BreakpointRecordsTheGrant(t *testing.T) {
+	grant := func(c *langgraph.Config) { c.GrantField, c.ApproverField = "approval", "approver" }
+	for answer, want := range map[string]int{`{"verb":"approve"}`: 3, `{"verb":"approve","args":{"amount":50,"approver":"eve"}}`: 50} {
+		t.Run(answer, func(t *testing.T) {
+			a := newAgentWith(t, "breakpoint", grant)
+			var done struct {
+				Sent               int
+				Approval, Approver string
+			}
+			a.output(a.answer(a.waits(a.start(`{"amount":2}`), 1)[0], answer), &done)
+			if done.Sent != want || done.Approval != "granted" || done.Approver != "ann" {
+				t.Errorf("got %+v", done)
+			}
+			a.wantWork("send")
+		})
+	}
+	a := newAgentWith(t, "breakpoint", grant)
+	out := a.answer(a.waits(a.start(`{"amount":2}`), 1)[0], `{"verb":"reject","reason":"too early"}`)
+	if failed, ok := out.(fermata.Failed); !ok || failed.Code != "rejected" {
+		t.Errorf("got %#v", out)
+	}
+	a.wantWork()
 }
 
 // Another client continues the thread while people decide: their answer is not used.

@@ -140,12 +140,39 @@ func (x *execution) take() *provider.Failed {
 			failed = &provider.Failed{Code: refusalCode(answer.Refusal.Verb), Message: answer.Refusal.Err(q.Kind).Error(), Final: true}
 		case answer.Refusal != nil:
 			q.Answer, _ = json.Marshal(answer.Refusal.Decision) // it has only texts
+		case q.Dialect == dialectBreakpoint:
+			q.Answer = x.provider.recordGrant(answer)
 		default:
 			q.Answer = answer.Data
 		}
 	}
 	return failed
 }
+
+// recordGrant returns the answer to a breakpoint with the fields that record the grant.
+func (p *Provider) recordGrant(answer provider.Answer) json.RawMessage {
+	if p.grantField == "" && p.approverField == "" {
+		return answer.Data
+	}
+	var values map[string]json.RawMessage
+	_ = json.Unmarshal(answer.Data, &values) // it was checked: null or an object
+	if values == nil {
+		values = make(map[string]json.RawMessage)
+	}
+	for name, text := range map[string]string{p.grantField: granted, p.approverField: answer.By} {
+		if name != "" {
+			values[name], _ = json.Marshal(text) // a text has a JSON
+		}
+	}
+	data, err := json.Marshal(values)
+	if err != nil { // members of JSON
+		return answer.Data
+	}
+	return data
+}
+
+// granted is the value of [Config.GrantField].
+const granted = "granted"
 
 func refusalCode(verb fermata.Verb) string {
 	if verb == fermata.VerbReturn {

@@ -36,6 +36,10 @@ type Config struct {
 	APIKey string
 	// Assistants are the assistants that can be run. A name is the graph part of a graph id.
 	Assistants map[string]Assistant
+	// GrantField and ApproverField are the fields of the state of the graphs that record who let a
+	// run continue at a breakpoint: "granted" and the name of the person. Nobody else can set them
+	// at a breakpoint. Without names nothing is recorded.
+	GrantField, ApproverField string
 	// Client makes the calls. The default has no timeout, because a run may take hours. It follows
 	// no redirects, because the key must not leave the server.
 	Client *http.Client
@@ -56,6 +60,8 @@ type Assistant struct {
 type Provider struct {
 	client     client
 	assistants map[string]Assistant
+
+	grantField, approverField string
 }
 
 // New creates a provider. It does not connect.
@@ -64,7 +70,7 @@ func New(config Config) (*Provider, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" || base.User != nil {
 		return nil, errors.New("langgraph: Config.URL must be an http or https URL without a query and a user")
 	}
-	p := &Provider{client: client{base: strings.TrimSuffix(config.URL, "/"), apiKey: config.APIKey, http: config.Client}, assistants: make(map[string]Assistant)}
+	p := &Provider{grantField: config.GrantField, approverField: config.ApproverField, client: client{base: strings.TrimSuffix(config.URL, "/"), apiKey: config.APIKey, http: config.Client}, assistants: make(map[string]Assistant)}
 	if p.client.http == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.ResponseHeaderTimeout = 5 * time.Minute

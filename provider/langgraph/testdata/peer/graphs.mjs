@@ -145,7 +145,7 @@ export const twice = new StateGraph(Twice)
   .compile();
 
 // ── a static breakpoint
-const Stop = Annotation.Root({ amount: last(0), sent: last(0) });
+const Stop = Annotation.Root({ amount: last(0), sent: last(0), approval: last(""), approver: last("") });
 export const breakpoint = new StateGraph(Stop)
   .addNode("prepare", (state) => ({ amount: state.amount + 1 }))
   .addNode("send", async (state, config) => {

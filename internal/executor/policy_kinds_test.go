@@ -66,8 +66,18 @@ func opsProviders(t *testing.T) []provider.Provider {
 	asks.Edge(graph.Start, "ask")
 	asks.Edge("ask", graph.End)
 
+	twice := graph.New[opsState]("two-gates")
+	twice.Node("drop", drop)
+	twice.Node("stop", func(_ context.Context, s opsState) (opsState, error) { return s, nil })
+	for gateID, forward := range map[string]string{"design": "plan", "plan": "drop"} {
+		gate.Approval[opsState]{ID: gateID, Message: gateID, Decisions: func(s *opsState) *[]gate.Record { return &s.Decisions }, Forward: forward, Backward: "stop"}.Add(twice, gateID)
+	}
+	twice.Edge(graph.Start, "design")
+	twice.Edge("drop", graph.End)
+	twice.Edge("stop", graph.End)
+
 	var flows []inproc.Graph
-	for _, g := range []*graph.Graph[opsState]{held, gated, asks} {
+	for _, g := range []*graph.Graph[opsState]{held, gated, asks, twice} {
 		flow, err := g.Compile()
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/internal/store/memory"
 )
 
 // People approve and reject gates and holds with the verbs of an approval. The run gets what the
@@ -144,4 +145,31 @@ func TestVerbs_OneRejectionEndsAGateForTwo(t *testing.T) {
 			t.Errorf("%#v, %v", out, err)
 		}
 	})
+}
+
+// Who approved a gate of a run is a prior approver of its next one; who only rejected one is not.
+func TestVerbs_ApprovedGateMakesAPriorApprover(t *testing.T) {
+	s := memory.NewStore(nil)
+	e := opsExecutor(t, s, "default: ask\ndefaults: {ask: {groups: [{from: ['group:dba']}], deadline: 1h, separation_of_duties: [prior_approver]}}\n")
+	say := func(id, who string) error {
+		_, err := e.Decide(t.Context(), executor.DecideRequest{
+			Account: "acme", ResumeID: who + id, Actor: who, Auth: requirement.AuthSSO, Targets: map[string]executor.Answer{id: {Value: json.RawMessage(`{"verb":"approve"}`)}},
+		})
+		return err
+	}
+	first := waits(t, mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: "r", Graph: "inproc:two-gates", Input: json.RawMessage(`{"table":"users"}`), Actor: "bot"})).Interrupts[0].ID
+	if err := say(first, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	view, err := e.GetRun(t.Context(), "acme", "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := view.Interrupts[len(view.Interrupts)-1].ID
+	if err := say(second, "ann"); !errors.Is(err, desk.ErrExcluded) {
+		t.Errorf("ann: %v", err)
+	}
+	if err := say(second, "ben"); err != nil {
+		t.Errorf("ben: %v", err)
+	}
 }

@@ -94,7 +94,7 @@ func openOfficeAt(t testing.TB, clock *storeClock, change func(*slack.Config), d
 	rules, err := policy.Load("policy.yaml", []byte(refundPolicy), policy.Options{})
 	must(err)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	people := executor.DeskConfig{Policy: rules, Directory: desk.StaticDirectory{"group:finops": {"ann", "bob", "requester"}}}
+	people := executor.DeskConfig{Policy: rules, DefaultPage: []string{desk.DefaultPage}, Directory: desk.StaticDirectory{"group:finops": {"ann", "bob", "requester"}}}
 	if desks != nil {
 		desks(o, &people)
 	}

@@ -68,7 +68,7 @@ func TestNextEscalation_IsTheStepThatFires(t *testing.T) {
 
 func TestLatestDeadline_IsTheLastThatExtendAccepts(t *testing.T) {
 	ask := actionSpec()
-	ask.Route = desk.DefaultRoute()
+	ask.Route = desk.DefaultRoute(desk.DefaultPage)
 	ask.Route.Cap = hoursOf(30)
 	w := open(t, ask)
 	last := w.request.LatestDeadline()

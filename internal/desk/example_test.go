@@ -56,7 +56,7 @@ func Example() {
 
 // Who would be notified of a request that is created on a Monday night?
 func ExampleSimulate() {
-	planned, err := desk.Simulate(desk.DefaultRoute(), time.Date(2026, 11, 16, 23, 0, 0, 0, time.UTC), 10)
+	planned, err := desk.Simulate(desk.DefaultRoute(desk.DefaultPage), time.Date(2026, 11, 16, 23, 0, 0, 0, time.UTC), 10)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -35,7 +35,7 @@ func actionSpec() desk.RequestSpec {
 		panic(err)
 	}
 	return desk.RequestSpec{
-		ID: "int_1", Args: dropArgs,
+		ID: "int_1", Args: dropArgs, Route: desk.DefaultRoute(desk.DefaultPage),
 		Subject: desk.Subject{Kind: "approval", Action: "drop", ActionDigest: digest, ShownDigest: "shown", Requester: "rita", Authors: []string{"arno"}},
 		Requirement: requirement.Requirement{
 			Groups:   []requirement.Group{{From: []string{"group:dba"}}},

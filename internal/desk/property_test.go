@@ -57,7 +57,7 @@ func newPropertyRun(t *rapid.T) *propertyRun {
 	if ask.Requirement.Deadline > 0 {
 		ask.Requirement.OnTimeout = draw(t, "on timeout", requirement.ExpireOnTimeout, requirement.EscalateOnTimeout)
 	}
-	ask.Route = draw(t, "route", desk.DefaultRoute(), followTheSunRoute(), desk.Route{Name: "wide", Cap: dur(9 * hour), Steps: []desk.Step{
+	ask.Route = draw(t, "route", desk.DefaultRoute(desk.DefaultPage), followTheSunRoute(), desk.Route{Name: "wide", Cap: dur(9 * hour), Steps: []desk.Step{
 		{At: dur(hour), Notify: []string{"approvers"}, Widen: []string{"group:c"}}, {At: dur(2 * hour), Remind: []string{"claimer"}}, {At: dur(8 * hour), Expire: "stale"},
 	}})
 	change, err := desk.New(ask, l.env())

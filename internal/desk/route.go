@@ -111,21 +111,28 @@ func (s Step) targets() []string { return slices.Concat(s.Notify, s.Remind, s.Pa
 
 func (s Step) targetsRegion() bool { return slices.Contains(s.targets(), TargetRegion) }
 
+// DefaultPage is the target that the default route pages if it can be reached.
+const DefaultPage = "oncall:default"
+
 // DefaultRoute returns the route for requests without one: inbox at once, a reminder after 30
-// minutes, a page after 2 hours, expiry after 24 hours.
-func DefaultRoute() Route {
+// minutes, a page to the targets after 2 hours, expiry after 24 hours. Without targets it has no
+// page.
+func DefaultRoute(page ...string) Route {
 	hour := timespan.Duration(time.Hour)
-	return Route{
+	r := Route{
 		Name: "default",
 		Steps: []Step{
 			{At: 0, Notify: []string{TargetInbox}},
 			{At: hour / 2, Remind: []string{TargetInbox}, SkipIf: []SkipCondition{SkipIfViewed, SkipIfClaimed}},
-			{At: 2 * hour, Page: []string{"oncall:default"}, Severity: "error"},
 			{At: 24 * hour, Expire: "stale"},
 		},
 		Cap:   72 * hour,
 		Grace: hour / 4,
 	}
+	if len(page) > 0 {
+		r.Steps = slices.Insert(r.Steps, 2, Step{At: 2 * hour, Page: page, Severity: "error"})
+	}
+	return r
 }
 
 // WithDeadline returns the route with another time to expiry. Steps that would come later are

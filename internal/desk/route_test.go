@@ -204,7 +204,7 @@ func TestRouteCheck_FindsSingleSlips(t *testing.T) {
 			}
 		})
 	}
-	if err := desk.DefaultRoute().Check(); err != nil {
+	if err := desk.DefaultRoute(desk.DefaultPage).Check(); err != nil {
 		t.Errorf("the default route: %v", err)
 	}
 }
@@ -213,7 +213,7 @@ func TestJoin_KeepsAllStepsAndEarliestExpiry(t *testing.T) {
 	short := desk.Route{Name: "short", Steps: []desk.Step{
 		{At: dur(hour), Notify: []string{"group:x"}}, {At: dur(3 * hour), Page: []string{"oncall:x"}}, {At: dur(4 * hour), Expire: "late"},
 	}}
-	joined, err := desk.Join(desk.DefaultRoute(), short)
+	joined, err := desk.Join(desk.DefaultRoute(desk.DefaultPage), short)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestJoin_KeepsAllStepsAndEarliestExpiry(t *testing.T) {
 
 func TestWithDeadline_MovesExpiryBothWays(t *testing.T) {
 	for end, steps := range map[time.Duration]int{time.Hour: 3, 30 * time.Minute: 2, 365 * 24 * time.Hour: 4} {
-		route := desk.DefaultRoute().WithDeadline(end)
+		route := desk.DefaultRoute(desk.DefaultPage).WithDeadline(end)
 		if err := route.Check(); err != nil || len(route.Steps) != steps {
 			t.Errorf("within %s: %d steps, %v", end, len(route.Steps), err)
 		}
@@ -249,8 +249,11 @@ func TestWithDeadline_MovesExpiryBothWays(t *testing.T) {
 			t.Errorf("with deadline %s it expires after %s", end, last.After)
 		}
 	}
-	if n := len(desk.DefaultRoute().Steps); n != 4 {
+	if n := len(desk.DefaultRoute(desk.DefaultPage).Steps); n != 4 {
 		t.Errorf("the default route has %d steps", n)
+	}
+	if plain := desk.DefaultRoute(); len(plain.Steps) != 3 || plain.Check() != nil || len(desk.Channels{}.Unserved(plain)) != 0 {
+		t.Errorf("the default route of a server without channels: %+v", plain)
 	}
 }
 

@@ -345,7 +345,7 @@ func TestOnTimeout_EscalateFiresAllStepsAndKeepsRouteDeadline(t *testing.T) {
 
 func TestDeadline_FromDeliveryIsCapped(t *testing.T) {
 	ask := actionSpec()
-	ask.Route = desk.DefaultRoute()
+	ask.Route = desk.DefaultRoute(desk.DefaultPage)
 	ask.Route.DeadlineFrom, ask.Route.Cap = desk.DeadlineFromDelivered, dur(30*hour)
 	w := open(t, ask)
 	deadline := func(want time.Duration) {

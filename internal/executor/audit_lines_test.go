@@ -78,7 +78,7 @@ func TestI12_LogHasWidenedGroupsAndGrantUse(t *testing.T) {
 	s, d := memory.NewStore(nil), new(dropper)
 	e := office(t, s, d, func(c *executor.Config) {
 		c.Desk.Policy = loadRules(t, strings.Replace(oneDBA, `{from: ["group:dba"]}`, `{from: ["group:dba"], widen: ["group:owners"]}`, 1))
-		route := desk.DefaultRoute()
+		route := desk.DefaultRoute(desk.DefaultPage)
 		route.Steps = slices.Insert(route.Steps, 1, desk.Step{At: timespan.Duration(time.Minute), Widen: []string{"group:owners"}})
 		c.Desk.Routes = map[string]desk.Route{"default": route}
 	})
@@ -145,7 +145,7 @@ func TestI12_DeadlineExtensionIsInTheLog(t *testing.T) {
 // The log distinguishes a route step that notified people from a step that did not, and records the
 // reason.
 func TestI12_LogHasMissedSteps(t *testing.T) {
-	route := desk.DefaultRoute()
+	route := desk.DefaultRoute(desk.DefaultPage)
 	// the reminder and the page
 	route.Steps[1].At, route.Steps[2].At = timespan.Duration(10*time.Minute), timespan.Duration(20*time.Minute)
 	for name, test := range map[string]struct {

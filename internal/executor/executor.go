@@ -141,6 +141,9 @@ type DeskConfig struct {
 	// Routes are, by name, the notices, reminders and pages of requests. The route named "default"
 	// is used for requests without a route in the policy.
 	Routes map[string]desk.Route
+	// DefaultPage are the targets that the built-in default route pages after 2 hours. Defaults to
+	// none: a page needs a target that reaches people.
+	DefaultPage []string
 	// CurrentRoutes, if set, returns the routes for new requests instead of Routes, so that they
 	// can change. Its routes must be valid. Open requests keep their route.
 	CurrentRoutes func() map[string]desk.Route
@@ -218,7 +221,7 @@ func New(config Config) (*Executor, error) {
 		Policy: config.Desk.Policy, Environment: config.Desk.Environment, Zone: config.Desk.Zone, DiscardRulings: config.Desk.DiscardRulings, Log: config.Log,
 	}, e.store, e.docs)
 	e.requests = requests.New(requests.Config{
-		Directory: config.Desk.Directory, Routes: config.Desk.routes(), Policy: config.Desk.Policy != nil, Notify: len(config.Desk.Channels) > 0,
+		Directory: config.Desk.Directory, Routes: config.Desk.routes(), DefaultPage: config.Desk.DefaultPage, Policy: config.Desk.Policy != nil, Notify: len(config.Desk.Channels) > 0,
 		RequestTimeout: config.RequestTimeout, Poll: config.Poll, Log: config.Log,
 	}, e.store, e.docs, e.governor, e.providers, e.background)
 	e.personal = requests.NewPersonal(e.store, e.docs)

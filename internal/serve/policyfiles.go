@@ -131,6 +131,9 @@ func openPolicyFiles(ctx context.Context, all *config.Config, channels desk.Chan
 	f.channels = channels
 	directory := groupDirectory{oncall.Directory{Groups: f.groups, Schedules: schedules}}
 	d := executor.DeskConfig{Directory: directory, Environment: c.Environment, DiscardRulings: !c.KeepRulings}
+	if channels.Serves(desk.NoticePage, desk.DefaultPage) {
+		d.DefaultPage = []string{desk.DefaultPage}
+	}
 	if c.TimeZone != "" { // otherwise the policy defines it
 		d.Zone, err = time.LoadLocation(c.TimeZone)
 		if err != nil || d.Zone == time.Local {

@@ -71,7 +71,7 @@ func openDeskSiteWith(t *testing.T, rules string) *site {
 		return s, err
 	})
 	return openWith(t, func(c *server.Config) { c.Auth = testPeople }, func(c *executor.Config) {
-		c.Desk = executor.DeskConfig{Policy: set, Directory: desk.StaticDirectory{"group:dba": {"bob"}, "group:owners": {"eve"}}}
+		c.Desk = executor.DeskConfig{Policy: set, DefaultPage: []string{desk.DefaultPage}, Directory: desk.StaticDirectory{"group:dba": {"bob"}, "group:owners": {"eve"}}}
 	}, drop)
 }
 
@@ -150,7 +150,7 @@ rules:
 		g.Edge(name, graph.End)
 	}
 	s := openWith(t, func(c *server.Config) { c.Auth = testPeople }, func(c *executor.Config) {
-		c.Desk = executor.DeskConfig{Policy: set, Directory: desk.StaticDirectory{"group:dba": {"bob", "eve"}}}
+		c.Desk = executor.DeskConfig{Policy: set, DefaultPage: []string{desk.DefaultPage}, Directory: desk.StaticDirectory{"group:dba": {"bob", "eve"}}}
 	}, compiled(t, g, inproc.FlowConfig[table]{}))
 	s.chat("agent@acme", startDrop)
 	asked := s.openRequests("acme")

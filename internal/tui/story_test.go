@@ -81,7 +81,7 @@ func (w *env) serve(t *testing.T, p provider.Provider) {
 		t.Fatal(err)
 	}
 	st := memory.NewStore(nil)
-	e, err := executor.New(executor.Config{Store: st, Sealer: b, Providers: []provider.Provider{p}, Wait: time.Minute})
+	e, err := executor.New(executor.Config{Store: st, Sealer: b, Providers: []provider.Provider{p}, Wait: time.Minute, Desk: executor.DeskConfig{DefaultPage: []string{"oncall:default"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

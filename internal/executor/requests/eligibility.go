@@ -13,7 +13,7 @@ import (
 
 // Routes returns the routes of requests by name. The one named "default" is always there.
 func (s *Service) Routes() map[string]desk.Route {
-	routes := map[string]desk.Route{defaultRouteName: defaultRouteFor(s.RequestTimeout(0))}
+	routes := map[string]desk.Route{defaultRouteName: defaultRouteFor(s.RequestTimeout(0), s.config.DefaultPage)}
 	for name, route := range s.config.Routes() {
 		routes[name] = route
 	}

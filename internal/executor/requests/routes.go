@@ -31,14 +31,14 @@ func (s *Service) routeFor(names []string, timeout time.Duration) desk.Route {
 		if route, ok := known[defaultRouteName]; ok {
 			return capRoute(route, timeout)
 		}
-		return defaultRouteFor(timeout)
+		return defaultRouteFor(timeout, s.config.DefaultPage)
 	}
 	var routes []desk.Route
 	for _, name := range names {
 		route, ok := known[name]
 		if !ok {
 			s.config.Log.Error("unknown route in rule; using the default route", "route", name)
-			route = defaultRouteFor(timeout)
+			route = defaultRouteFor(timeout, s.config.DefaultPage)
 		}
 		routes = append(routes, route)
 	}
@@ -76,9 +76,9 @@ func capAtOwnTimeout(route desk.Route, own time.Duration) desk.Route {
 }
 
 // defaultRouteFor is the default route of package desk, stretched or shortened to the timeout.
-func defaultRouteFor(timeout time.Duration) desk.Route {
+func defaultRouteFor(timeout time.Duration, page []string) desk.Route {
 	if timeout <= 0 {
 		timeout = 100 * 365 * 24 * time.Hour
 	}
-	return desk.DefaultRoute().WithDeadline(timeout)
+	return desk.DefaultRoute(page...).WithDeadline(timeout)
 }

@@ -18,8 +18,10 @@ import (
 type Config struct {
 	Directory desk.Directory
 	Routes    func() map[string]desk.Route
-	Policy    bool // there is a policy
-	Notify    bool // notices are sent
+	// DefaultPage are the targets that the default route pages.
+	DefaultPage []string
+	Policy      bool // there is a policy
+	Notify      bool // notices are sent
 	// RequestTimeout is how long a request may be open; negative means no limit.
 	RequestTimeout time.Duration
 	Poll           time.Duration

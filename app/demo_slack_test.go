@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/internal/cli"
@@ -67,8 +68,9 @@ func (f *fakeClient) message(person, text, action string) (ts string) {
 	return ts
 }
 
-// A person without a Slack workspace tries Approve, Reject and Edit in a browser.
-func TestDemo_SlackRoundTrip(t *testing.T) {
+// openSlackDemo starts a demo with the fake workspace, and returns its page and a client.
+func openSlackDemo(t *testing.T) (*fakeClient, *client.Client, demo.Ready) {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	r, w := io.Pipe()
 	done := make(chan int, 1)
@@ -81,26 +83,31 @@ func TestDemo_SlackRoundTrip(t *testing.T) {
 	if err := json.NewDecoder(r).Decode(&ready); err != nil || ready.Slack == "" {
 		t.Fatalf("%+v, %v, %s", ready, err, errs.String())
 	}
-	defer func() {
+	t.Cleanup(func() {
 		stop()
 		if code := <-done; code != cli.ExitOK {
 			t.Errorf("the demo ended with %d: %s", code, errs.String())
 		}
-	}()
+	})
 	at, err := url.Parse(ready.Slack)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fakeClient{T: t, base: "http://" + at.Host, channel: at.Query().Get("channel"), people: map[string]string{"dana": at.Query().Get("as")}}
+	server, err := client.New(ready.URL, ready.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fakeClient{T: t, base: "http://" + at.Host, channel: at.Query().Get("channel"), people: map[string]string{"dana": at.Query().Get("as")}}, server, ready
+}
+
+// A person without a Slack workspace tries Approve, Reject and Edit in a browser.
+func TestDemo_SlackRoundTrip(t *testing.T) {
+	f, server, ready := openSlackDemo(t)
 	eve := regexp.MustCompile(`/client\?as=(\w+)&amp;channel=\w+">eve<`).FindStringSubmatch(f.get("dana"))
 	if eve == nil {
 		t.Fatal(f.get("dana"))
 	}
 	f.people["eve"] = eve[1]
-	server, err := client.New(ready.URL, ready.Token)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if key, err := server.PushKey(t.Context()); err != nil || key.PublicKey == "" {
 		t.Errorf("the demo cannot notify browsers: %v", err)
 	}
@@ -145,6 +152,56 @@ func TestDemo_SlackRoundTrip(t *testing.T) {
 		d := request("refund-1052").Decision
 		return d != nil && d.Verdict == "reject" && d.By == demo.Person && strings.Contains(string(d.Answer), "duplicate")
 	})
+}
+
+// One click in Slack releases the hold of examples/dataops. A rejection and a return give a reason,
+// and the new plan after a return is a new message.
+func TestDemo_SlackHold(t *testing.T) {
+	f, server, _ := openSlackDemo(t)
+	for _, customer := range []string{"7", "8"} {
+		if _, err := server.Start(t.Context(), "inproc:dataops", "forget-"+customer, json.RawMessage(`{"request":"forget customer `+customer+`"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := func(key string, want ...string) {
+		t.Helper()
+		var out string
+		eventually(t, key+" is finished", func() bool {
+			view, err := server.Run(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done, ok := view.Outcome.(fermata.Completed)
+			out = string(done.Output)
+			return ok
+		})
+		for _, part := range want {
+			if !strings.Contains(out, part) {
+				t.Errorf("%s: %q is missing in %s", key, part, out)
+			}
+		}
+	}
+	submit := func(ts, action, reason string) {
+		t.Helper()
+		if page := f.post("dana", "/client/click", "ts", ts, "action", action); !strings.Contains(page, `role="dialog"`) {
+			t.Fatalf("no dialog in\n%s", page)
+		}
+		f.post("dana", "/client/submit", "v:f0", reason)
+	}
+	f.post("dana", "/client/click", "ts", f.message("dana", "forget customer 42", "approve"), "action", "approve")
+	report("forget-customer-42", "granted by dana")
+
+	submit(f.message("dana", "forget customer 7", "reject"), "reject", "they have an open order")
+	report("forget-7", "denied by dana: they have an open order")
+
+	first := f.message("dana", "forget customer 8", "return")
+	submit(first, "return", "keep the rest")
+	second := f.message("dana", "returned by dana: keep the rest", "approve")
+	if second == first {
+		t.Error("the new plan has no message of its own")
+	}
+	f.post("dana", "/client/click", "ts", second, "action", "approve")
+	report("forget-8", "granted by dana", "archived = yes")
 }
 
 // A second demo on the same data has an empty workspace, and posts the open requests again.

@@ -31,7 +31,9 @@ func (c *Channel) Receive(ctx context.Context, d channel.Desk, stored channel.In
 		return nil
 	}
 	err := c.receive(ctx, d, &in, stored.ID)
-	if err != nil && stored.Last {
+	if err != nil && stored.Last { // ctx may have ended
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+		defer cancel()
 		return errors.Join(err, c.tellLink(ctx, &in, notCounted+"The server could not process it for a while. Click again, or use the inbox.", d.RequestURL(in.Shown.Request), "Open in inbox"))
 	}
 	return err

@@ -91,6 +91,7 @@ func (w *words) questionFacts(text string, members map[string]json.RawMessage) {
 		}
 		return f.Value == "[]" || f.Value == PlainBlock(text) && len(text) <= maxTitle
 	})
+	w.addDetails()
 }
 
 // answerActions adds one action for each option of the answer, and reports whether it has options
@@ -118,6 +119,9 @@ func (w *words) answerActions(members map[string]json.RawMessage) bool {
 		a := api.Action{
 			Name: string(requirement.VerbRespond), Label: clip(Plain(cmp.Or(name.Label, label, capitalized(humanize(stringOr(value))))), maxTitle), Detail: Plain(detail),
 			Answer: value, Form: rest, Optional: rest != nil && !required,
+		}
+		if said := Plain(stringOr(value)); a.Detail == "" && !strings.Contains(strings.ToLower(a.Label), strings.ToLower(humanize(said))) {
+			a.Detail = said // the agent chose a label that does not say what is answered
 		}
 		if i == 0 && len(named) == 0 || name.IsPrimary {
 			a.Style = stylePrimary

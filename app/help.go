@@ -185,7 +185,7 @@ Examples:
   fermata show int_…
   fermata show --reveal int_…`,
 
-	"approve": `The approval is for the request as the server shows it now; if it has changed when the decision arrives, nothing is decided.
+	"approve": `The approval is for the request as the server shows it now; if it has changed when the decision arrives, nothing is decided. In a terminal, an action of medium or high risk is approved after you typed yes.
 A run held before or after a node continues unchanged.
 The conditions --until, --only-if and --up-to are checked again when the action begins. If they do not hold then, the action is not performed and the approvers are asked again.
 

@@ -207,6 +207,9 @@ func (c *ApproveCommand) Run(ctx context.Context, p *cli.Program) error {
 		if c.typed = c.Confirm; c.typed == "" && r.Activity != nil && r.Activity.Confirm != "" && r.Activity.IneligibleReason == "" {
 			c.typed = ask(p, "To approve, type "+confirmLabel(r, c.Args != "")+": ")
 		}
+		if c.typed == "" && isRisky(r) && isTerminal(p) && ask(p, cli.OneLine(tui.Summary(r))+"\nThe risk is "+tui.RiskText(r)+". Type yes to approve: ") != "yes" {
+			return nil, cli.Usagef("not approved: yes was not typed")
+		}
 		reply, err := verbAnswer(r, "approve", c.Reason)
 		if err == nil && c.Args != "" {
 			reply["args"], err = c.Args.Read("--args")
@@ -230,9 +233,19 @@ func (c *ApproveCommand) Run(ctx context.Context, p *cli.Program) error {
 	})
 }
 
+// isRisky reports whether a person should look twice before they approve a request.
+func isRisky(r api.Request) bool {
+	return r.Activity != nil && r.Activity.Risk >= 2 && r.Activity.IneligibleReason == ""
+}
+
+// isTerminal reports whether a person is at the terminal.
+func isTerminal(p *cli.Program) bool {
+	return !p.JSON && tui.IsTerminal(p.Out) && tui.IsTerminal(os.Stdin)
+}
+
 // ask reads a line from the terminal; it returns "" without one.
 func ask(p *cli.Program, prompt string) string {
-	if p.JSON || !tui.IsTerminal(p.Out) || !tui.IsTerminal(os.Stdin) {
+	if !isTerminal(p) {
 		return ""
 	}
 	fmt.Fprint(p.Out, prompt)

@@ -78,15 +78,69 @@ func TestApprove_PromptsForTheNameOfTheObject(t *testing.T) {
 		}
 		command := ApproveCommand{Args: cli.JSONArg(c.args)}
 		command.Remote, command.ID = cli.Remote{URL: server.URL, Token: "key"}, "int_1"
+		screen := make(chan string, 1)
+		go func() { screen <- readUntil(person, c.said) }() // what is written last may be lost when the terminal is closed
 		if err := command.Run(t.Context(), &cli.Program{Out: program, Err: program}); err != nil {
 			t.Fatal(err)
+		}
+		text := <-screen
+		if err := program.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text, c.prompt) || sent.Confirm != c.confirm {
+			t.Errorf("the screen has %q, and %q was sent", text, sent.Confirm)
+		}
+	}
+}
+
+// A risky action is approved in a terminal only after a yes.
+func TestApprove_AsksAgainBeforeARiskyAction(t *testing.T) {
+	sent := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		var answer any = api.Request{
+			ID: "int_1", Kind: fermata.Approval.Name(), State: "pending", Shown: "d1", AnswerSchema: fermata.Approval.HumanAnswerSchema(),
+			Presentation: &api.Presentation{Title: "Drop table users"}, Activity: &api.Activity{State: "open", Risk: 3},
+		}
+		if r.Method == http.MethodPost {
+			sent++
+			answer = map[string]any{"status": "completed", "runId": "run_1", "content": "gone"}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	for typed, want := range map[string]int{"yes": 1, "y": 0, "": 0} {
+		sent = 0
+		person, program := openTerminal(t)
+		if _, err := person.WriteString(typed + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		screen := make(chan string, 1)
+		go func() { screen <- readUntil(person, "Type yes to approve: ") }()
+		command := ApproveCommand{}
+		command.Remote, command.ID = cli.Remote{URL: server.URL, Token: "key"}, "int_1"
+		err := command.Run(t.Context(), &cli.Program{Out: program, Err: program})
+		if text := <-screen; !strings.Contains(text, "Drop table users\r\nThe risk is high. Type yes to approve: ") || sent != want || (err == nil) != (want == 1) {
+			t.Errorf("%q: the screen has %q, %d decisions were sent, %v", typed, text, sent, err)
 		}
 		if err := program.Close(); err != nil {
 			t.Fatal(err)
 		}
-		screen, _ := io.ReadAll(person) // it ends with an error: the terminal was closed
-		if !strings.Contains(string(screen), c.prompt) || !strings.Contains(string(screen), c.said) || sent.Confirm != c.confirm {
-			t.Errorf("the screen has %q, and %q was sent", screen, sent.Confirm)
+	}
+}
+
+// readUntil reads what is on the screen until it has a text.
+func readUntil(screen io.Reader, text string) string {
+	var all []byte
+	buffer := make([]byte, 1024)
+	for !strings.Contains(string(all), text) {
+		n, err := screen.Read(buffer)
+		all = append(all, buffer[:n]...)
+		if err != nil {
+			return string(all)
 		}
 	}
+	return string(all)
 }

@@ -132,10 +132,13 @@ type CreateRequest struct {
 	Callback     *Callback       `json:"callback,omitempty" doc:"Where the answer is sent, as a signed webhook. Without one the agent polls."`
 	Timeout      int64           `json:"timeout,omitempty" minimum:"0" doc:"Time until the request expires, in seconds; 0 means the server's default."`
 	Receipt      bool            `json:"receipt,omitempty" doc:"The agent will send a receipt. An approval without one is reported."`
+	Requester    string          `json:"requester,omitempty" doc:"The person for whom the agent works, at most 256 bytes. Separation of duties applies to them, and rules see them as req.requester and the agent as req.agent."`
+	Environment  string          `json:"environment,omitempty" doc:"The environment of the request, at most 256 bytes. It replaces that of the server in rules and messages."`
+	Facts        json.RawMessage `json:"facts,omitempty" doc:"A JSON object of at most 16 KiB for the rules alone, who see it as facts. It is recorded with the ruling, and people do not see it."`
 	// DefaultAnswer is used only if a rule says so.
 	DefaultAnswer json.RawMessage `json:"defaultAnswer,omitempty" doc:"The answer at the deadline, for rules with on_timeout: default. An approval has none."`
 	// AllowDuplicate is not part of the request.
-	AllowDuplicate bool `json:"allowDuplicate,omitempty" doc:"Create the request even if an identical one is open. Without it, and without a stateKey and an Idempotency-Key, the open request with the same kind and data of the same agent is returned."`
+	AllowDuplicate bool `json:"allowDuplicate,omitempty" doc:"Create the request even if an identical one is open. Without it, and without a stateKey and an Idempotency-Key, the open request of the same agent with the same kind, data, requester, environment and facts is returned."`
 }
 
 // Callback is the webhook of an agent.

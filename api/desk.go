@@ -28,6 +28,7 @@ type Activity struct {
 	Action           string              `json:"action,omitempty"`
 	Risk             int                 `json:"risk,omitempty"`
 	Requester        string              `json:"requester,omitempty"`
+	Agent            string              `json:"agent,omitempty" doc:"The agent that asks, if it works for the requester."`
 	Policy           string              `json:"policy,omitempty" doc:"The digest of the policy that requires the approval."`
 	Rules            []string            `json:"rules,omitempty"`
 	Reason           string              `json:"reason,omitempty"`

@@ -548,22 +548,26 @@ class Client:
     def create_request(self, kind: str, data: Any, *, answer_schema: Optional[Mapping[str, Any]] = None,
                        state_key: Optional[str] = None, timeout: Optional[int] = None, receipt: Optional[bool] = None,
                        allow_duplicate: Optional[bool] = None, callback: Optional[Mapping[str, str]] = None,
-                       default_answer: Any = None, wait: Optional[int] = None) -> Outcome:
+                       default_answer: Any = None, requester: Optional[str] = None, environment: Optional[str] = None,
+                       facts: Optional[Mapping[str, Any]] = None, wait: Optional[int] = None) -> Outcome:
         """Create a request of an external agent and return at once, usually with the status ``needs_input``.
 
         Without a state key it returns the open request of the agent with the same kind and data, if there is one. With
         ``allow_duplicate`` the request gets a state key. ``timeout`` is the time until the request expires, in seconds.
-        ``default_answer`` is the answer at the deadline, if the rules of the server use it.
+        ``default_answer`` is the answer at the deadline, if the rules of the server use it. ``requester`` is the person
+        for whom the agent works, ``environment`` replaces that of the server, and only the rules see ``facts``.
         """
         if state_key is None and allow_duplicate:
             state_key = "ask_" + new_id()
         body = _given(stateKey=state_key, answerSchema=answer_schema, timeout=timeout, receipt=receipt,
-                      allowDuplicate=allow_duplicate, callback=callback, defaultAnswer=default_answer)
+                      allowDuplicate=allow_duplicate, callback=callback, defaultAnswer=default_answer,
+                      requester=requester, environment=environment, facts=facts)
         body.update(kind=kind, data=data)
         return self._post("/requests", body, wait)
 
     def ask(self, kind: str, data: Any, *, answer_schema: Optional[Mapping[str, Any]] = None, state_key: Optional[str] = None,
             timeout: Optional[int] = None, allow_duplicate: Optional[bool] = None, default_answer: Any = None,
+            requester: Optional[str] = None, environment: Optional[str] = None, facts: Optional[Mapping[str, Any]] = None,
             wait_timeout: Optional[float] = None) -> Answer:
         """Create a request and wait for its answer.
 
@@ -571,7 +575,8 @@ class Client:
         :class:`NotApproved` if there is no answer, and :class:`WaitTimeout` after ``wait_timeout`` seconds.
         """
         outcome = self.create_request(kind, data, answer_schema=answer_schema, state_key=state_key, timeout=timeout,
-                                      allow_duplicate=allow_duplicate, default_answer=default_answer)
+                                      allow_duplicate=allow_duplicate, default_answer=default_answer,
+                                      requester=requester, environment=environment, facts=facts)
         return self._answer(outcome.get("stateKey") or state_key or "", outcome, wait_timeout)
 
     def _answer(self, key: str, outcome: Outcome, wait_timeout: Optional[float], stop: Optional[threading.Event] = None) -> Answer:

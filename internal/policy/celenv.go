@@ -28,6 +28,7 @@ const (
 	varRequest = "req"
 	varArgs    = "args"
 	varData    = "data"
+	varFacts   = "facts"
 	varNow     = "now"
 	varLocal   = "local"
 	varHistory = "history"
@@ -49,7 +50,7 @@ var (
 	literalListFunctions = []string{"sets.contains", "sets.intersects", "sets.equivalent"}
 )
 
-var variables = []string{varRequest, varArgs, varData, varNow, varLocal, varHistory}
+var variables = []string{varRequest, varArgs, varData, varFacts, varNow, varLocal, varHistory}
 
 // environment is shared by all sets. They differ only in the variables.
 var environment = sync.OnceValues(newEnvironment)
@@ -61,6 +62,7 @@ func newEnvironment() (*cel.Env, error) {
 		cel.Variable(varRequest, cel.ObjectType("policy.request")),
 		cel.Variable(varArgs, cel.DynType),
 		cel.Variable(varData, cel.DynType),
+		cel.Variable(varFacts, cel.DynType),
 		cel.Variable(varNow, cel.TimestampType),
 		cel.Variable(varLocal, clock),
 		cel.Variable(varHistory, historyType),

@@ -15,7 +15,7 @@ import (
 const maxCondition = 10_000
 
 // Condition is a compiled condition of one approval: a CEL expression with the variables, functions
-// and cost limits of rules, except for history. It can be used by several goroutines.
+// and cost limits of rules, except for history and facts. It can be used by several goroutines.
 type Condition struct {
 	source  string
 	program cel.Program
@@ -50,8 +50,10 @@ func CompileCondition(source string) (*Condition, error) {
 	}
 	patterns := &patternSizes{sizes: make(map[string]int)}
 	info := analyze(compiled, patterns)
-	if usesHistory(compiled) {
-		return nil, errors.New("history is not available in the condition of an approval")
+	for _, name := range []string{varHistory, varFacts} { // facts would answer guesses of approvers
+		if usesVariable(compiled, name) {
+			return nil, errors.New(name + " is not available in the condition of an approval")
+		}
 	}
 	if len(info.misuses) > 0 {
 		return nil, errors.New(info.misuses[0].text)
@@ -86,10 +88,10 @@ func argsRead(e ast.Expr) (paths []string, all bool) {
 	return paths, all
 }
 
-func usesHistory(compiled *cel.Ast) bool {
+func usesVariable(compiled *cel.Ast, name string) bool {
 	found := false
 	ast.PreOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		found = found || e.Kind() == ast.IdentKind && e.AsIdent() == varHistory
+		found = found || e.Kind() == ast.IdentKind && e.AsIdent() == name
 	}))
 	return found
 }
@@ -106,15 +108,11 @@ func (c *Condition) Check(ctx context.Context, set *Set, in Input) error {
 		in, zone = set.WithRating(in), set.zone
 	}
 	in.UnknownFields = slices.DeleteFunc(slices.Clone(in.UnknownFields), in.hasValue)
-	args, _, err := in.arguments()
+	values, err := in.values()
 	if err != nil {
 		return err
 	}
-	data, _, err := in.shownData()
-	if err != nil {
-		return err
-	}
-	vars, err := activationOf(&in, args, data, zone)
+	vars, err := activationOf(&in, values, zone)
 	if err != nil {
 		return err
 	}

@@ -69,25 +69,21 @@ func (s *Set) evaluate(ctx context.Context, in Input) (*evaluation, error) {
 	if err := stopped(ctx); err != nil {
 		return nil, err
 	}
-	args, canonicalArgs, err := in.arguments()
-	if err != nil {
-		return nil, err
-	}
-	data, canonicalData, err := in.shownData()
+	values, err := in.values()
 	if err != nil {
 		return nil, err
 	}
 	n := len(s.byTool[in.Tool]) + len(s.general)
 	j := &evaluation{ctx: ctx, in: &in, defaultVerdict: s.defaultVerdict, rules: make([]*rule, 0, n), traces: make([]Trace, 0, n), charged: make(map[counterTemplate]bool)}
-	if j.digest, err = in.digest(canonicalArgs, canonicalData); err != nil {
+	if j.digest, err = in.digest(values); err != nil {
 		return nil, err
 	}
-	if j.vars, err = s.vars(&in, args, data); err != nil {
+	if j.vars, err = s.vars(&in, values); err != nil {
 		return nil, err
 	}
 	if rating := s.ratingOf(in); rating != nil { //mutate:policy-rates-tool
 		j.cost += rating.apply(&in, j.vars)
-		if j.vars, err = s.vars(&in, args, data); err != nil {
+		if j.vars, err = s.vars(&in, values); err != nil {
 			return nil, err
 		}
 	}
@@ -113,14 +109,14 @@ func stopped(ctx context.Context) error {
 }
 
 // vars returns the variables of the expressions.
-func (s *Set) vars(in *Input, args, data any) (cel.Activation, error) {
-	return activationOf(in, args, data, s.zone)
+func (s *Set) vars(in *Input, values *jsonValues) (cel.Activation, error) {
+	return activationOf(in, values, s.zone)
 }
 
 // activationOf returns the variables of expressions. zone is the time zone if the input has none.
-func activationOf(in *Input, args, data any, zone string) (cel.Activation, error) {
+func activationOf(in *Input, values *jsonValues, zone string) (cel.Activation, error) {
 	return cel.PartialVars(map[string]any{
-		varRequest: in.request(), varArgs: args, varData: data, varNow: in.At, varHistory: historyVal{in: in}, varLocal: localTime(*in, zone),
+		varRequest: in.request(), varArgs: values.args, varData: values.data, varFacts: values.facts, varNow: in.At, varHistory: historyVal{in: in}, varLocal: localTime(*in, zone),
 	}, in.unknownPatterns()...)
 }
 

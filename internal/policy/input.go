@@ -33,6 +33,8 @@ type Input struct {
 	// Data is what a request that is not about an action shows, as JSON. Empty means an empty
 	// object.
 	Data json.RawMessage `json:"data,omitempty"`
+	// Facts are what the agent states for the rules alone, as JSON. Empty means an empty object.
+	Facts json.RawMessage `json:"facts,omitempty"`
 	// Effects lists the effects of the tool on the outside world, in words that the installation
 	// chooses. It is empty for a tool that only reads.
 	Effects []string `json:"effects,omitempty"`
@@ -84,9 +86,8 @@ func (in Input) unknownPatterns() []*cel.AttributePatternType {
 	return places
 }
 
-func (in Input) digest(canonicalArgs, canonicalData []byte) (string, error) {
-	in.Args = canonicalArgs
-	in.Data = canonicalData
+func (in Input) digest(v *jsonValues) (string, error) {
+	in.Args, in.Data, in.Facts = v.canonicalArgs, v.canonicalData, v.canonicalFacts
 	text, err := json.Marshal(in)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrInput, err)
@@ -94,17 +95,25 @@ func (in Input) digest(canonicalArgs, canonicalData []byte) (string, error) {
 	return digestOf(text), nil
 }
 
-// arguments returns the arguments as rules see them, and their canonical encoding.
-func (in Input) arguments() (value any, canonical []byte, err error) {
-	return decodeJSON("arguments of "+in.Tool, in.Args)
+// jsonValues are the arguments, the data and the facts of an input as rules see them, and their
+// canonical encodings. Data and facts that the input does not have are empty objects without an
+// encoding.
+type jsonValues struct {
+	args, data, facts                            any
+	canonicalArgs, canonicalData, canonicalFacts []byte
 }
 
-// shownData returns the data as rules see it, and its canonical encoding.
-func (in Input) shownData() (value any, canonical []byte, err error) {
-	if len(in.Data) == 0 {
-		return map[string]any{}, nil, nil
+func (in Input) values() (*jsonValues, error) {
+	v := &jsonValues{data: map[string]any{}, facts: map[string]any{}}
+	var err error
+	v.args, v.canonicalArgs, err = decodeJSON("arguments of "+in.Tool, in.Args)
+	if err == nil && len(in.Data) > 0 {
+		v.data, v.canonicalData, err = decodeJSON("data of the request", in.Data)
 	}
-	return decodeJSON("data of the request", in.Data)
+	if err == nil && len(in.Facts) > 0 {
+		v.facts, v.canonicalFacts, err = decodeJSON("facts of the request", in.Facts)
+	}
+	return v, err
 }
 
 // decodeJSON returns a value as rules see it, and its canonical encoding. what names it in errors.

@@ -177,11 +177,11 @@ func (s *Set) WithRating(in Input) Input {
 	if rating == nil {
 		return in
 	}
-	args, _, err := in.arguments()
+	values, err := in.values()
 	if err != nil {
 		return in // Decide will reject the input
 	}
-	vars, err := s.vars(&in, args, nil)
+	vars, err := s.vars(&in, values)
 	if err != nil {
 		return in
 	}

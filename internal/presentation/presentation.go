@@ -87,6 +87,9 @@ type words struct {
 
 // from is who asks.
 func (w *words) from() string {
+	if agent := w.Request.Subject.Agent; agent != "" {
+		return Plain(agent + " " + w.t["phrase for"] + " " + w.Request.Subject.Requester)
+	}
 	return Plain(cmp.Or(w.Request.Subject.Requester, w.Agent, w.t["an agent"]))
 }
 
@@ -114,7 +117,7 @@ func (w *words) approval(asked fermata.ApprovalRequest) {
 			w.Evidence = append(w.Evidence, api.Evidence{Title: Plain(e.Title), Source: Plain(e.Source), Text: PlainBlock(e.Text), URL: httpsURL(e.URL)})
 		}
 		if asked.Summary != "" {
-			w.Said = append(w.Said, api.Quote{By: Plain(cmp.Or(w.Agent, w.t["agent"])), Text: PlainBlock(asked.Summary)})
+			w.Said = append(w.Said, api.Quote{By: Plain(cmp.Or(w.Request.Subject.Agent, w.Agent, w.t["agent"])), Text: PlainBlock(asked.Summary)})
 		}
 	}
 	w.addVerb(requirement.VerbApprove, w.t["approve"], stylePrimary, nil)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/origin"
 	"github.com/fermata-go/fermata/internal/outbound"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/store"
@@ -29,6 +30,7 @@ var (
 	_ provider.Explainer    = (*Provider)(nil)
 	_ provider.Withdrawer   = (*Provider)(nil)
 	_ provider.InputChecker = (*Provider)(nil)
+	_ origin.Reader         = (*Provider)(nil)
 )
 
 // Config configures the delivery of answers. With the zero value agents must poll.

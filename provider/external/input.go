@@ -11,6 +11,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/limits"
+	"github.com/fermata-go/fermata/internal/origin"
+	"github.com/fermata-go/fermata/internal/safehtml"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/provider"
@@ -21,6 +23,8 @@ const (
 	maxKind    = 128                      // bytes
 	maxSchema  = 64 << 10                 // bytes
 	maxTimeout = 366 * 24 * 3600          // seconds
+	maxName    = 256                      // bytes, of a requester and an environment
+	maxFacts   = 16 << 10                 // bytes
 	maxInput   = limits.MaxDataBytes << 1 // bytes, in total
 )
 
@@ -34,6 +38,9 @@ type request struct {
 	// used only if a rule says so
 	DefaultAnswer json.RawMessage `json:"defaultAnswer,omitempty" jsonschema:"answer at the deadline, if the rules use it; never for approvals and gates"`
 	Receipt       bool            `json:"receipt,omitempty" jsonschema:"the agent will send a receipt; an approval without one is reported"`
+	Requester     string          `json:"requester,omitempty" jsonschema:"the person for whom the agent works; separation of duties applies to them"`
+	Environment   string          `json:"environment,omitempty" jsonschema:"the environment of the request, instead of that of the server"`
+	Facts         json.RawMessage `json:"facts,omitempty" jsonschema:"a JSON object that only the rules of the server see"`
 }
 
 type callback struct {
@@ -96,6 +103,9 @@ func decodeRequest(input json.RawMessage) (request, error) {
 	if isNull(r.DefaultAnswer) {
 		r.DefaultAnswer = nil
 	}
+	if isNull(r.Facts) {
+		r.Facts = nil
+	}
 	switch {
 	case r.Kind == "":
 		return r, &InputError{"kind", "it is missing"}
@@ -126,6 +136,9 @@ func (p *Provider) check(ctx context.Context, account string, r *request) error 
 	if err := r.checkDefault(); err != nil {
 		return err
 	}
+	if err := r.checkOrigin(); err != nil {
+		return err
+	}
 	if r.Callback == nil {
 		return nil
 	}
@@ -137,6 +150,43 @@ func (p *Provider) check(ctx context.Context, account string, r *request) error 
 		return &InputError{"callback", "this account has no signing secret"}
 	}
 	return err
+}
+
+// checkOrigin validates what the agent says about its run.
+func (r *request) checkOrigin() error {
+	if problem := nameProblem(r.Requester); problem != "" {
+		return &InputError{"requester", problem}
+	}
+	if problem := nameProblem(r.Environment); problem != "" {
+		return &InputError{"environment", problem}
+	}
+	switch {
+	case len(r.Facts) > maxFacts:
+		return &InputError{"facts", fmt.Sprintf("it has %d bytes; %d are allowed", len(r.Facts), maxFacts)}
+	case len(r.Facts) > 0 && r.Facts[0] != '{':
+		return &InputError{"facts", "it is not a JSON object"}
+	}
+	return nil
+}
+
+// nameProblem returns what is wrong with an optional name; "" if nothing is.
+func nameProblem(name string) string {
+	if len(name) > maxName {
+		return fmt.Sprintf("it has %d bytes; %d are allowed", len(name), maxName)
+	}
+	if strings.TrimSpace(name) != name || safehtml.Flags(name) > 0 {
+		return "it has spaces at an end, or characters that are invisible or change the direction of text"
+	}
+	return ""
+}
+
+// Origin returns what the agent says about its run; see [origin.Reader].
+func (p *Provider) Origin(input json.RawMessage) origin.Origin {
+	r, err := decodeRequest(input)
+	if err != nil { // the run fails with it
+		return origin.Origin{}
+	}
+	return origin.Origin{Requester: r.Requester, Environment: r.Environment, Facts: r.Facts}
 }
 
 func checkSchema(field string, text json.RawMessage) error {

@@ -1644,6 +1644,8 @@ export interface components {
         };
         Activity: {
             action?: string;
+            /** @description The agent that asks, if it works for the requester. */
+            agent?: string;
             /** @description The person who claimed the request, and when. */
             claim?: components["schemas"]["Stamp"];
             /** @description Clarification requests to the requester and their replies. */
@@ -2285,7 +2287,7 @@ export interface components {
             uses: number;
         };
         CreateRequest: {
-            /** @description Create the request even if an identical one is open. Without it, and without a stateKey and an Idempotency-Key, the open request with the same kind and data of the same agent is returned. */
+            /** @description Create the request even if an identical one is open. Without it, and without a stateKey and an Idempotency-Key, the open request of the same agent with the same kind, data, requester, environment and facts is returned. */
             allowDuplicate?: boolean;
             /** @description The JSON Schema of the answer. */
             answerSchema?: unknown;
@@ -2295,9 +2297,15 @@ export interface components {
             data: unknown;
             /** @description The answer at the deadline, for rules with on_timeout: default. An approval has none. */
             defaultAnswer?: unknown;
+            /** @description The environment of the request, at most 256 bytes. It replaces that of the server in rules and messages. */
+            environment?: string;
+            /** @description A JSON object of at most 16 KiB for the rules alone, who see it as facts. It is recorded with the ruling, and people do not see it. */
+            facts?: unknown;
             kind: string;
             /** @description The agent will send a receipt. An approval without one is reported. */
             receipt?: boolean;
+            /** @description The person for whom the agent works, at most 256 bytes. Separation of duties applies to them, and rules see them as req.requester and the agent as req.agent. */
+            requester?: string;
             stateKey?: string;
             /**
              * Format: int64

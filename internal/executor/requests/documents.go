@@ -122,7 +122,8 @@ func NoDeadline(from time.Time) time.Time { return from.AddDate(90, 0, 0) }
 // deadline.
 func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q provider.Interrupt, shown store.NewInterrupt, base int64) (deadline time.Time, err error) {
 	c := session.Tx
-	ask := desk.RequestSpec{ID: shown.ID, Subject: desk.Subject{Kind: q.Kind, ShownDigest: shown.ShownDigest, Requester: c.Meta.Requester, WordCount: len(bytes.Fields(q.Data))}, DefaultAnswer: q.DefaultAnswer}
+	requester, agent := c.Meta.Asker()
+	ask := desk.RequestSpec{ID: shown.ID, Subject: desk.Subject{Kind: q.Kind, ShownDigest: shown.ShownDigest, Requester: requester, Agent: agent, Environment: c.Meta.Origin.Environment, WordCount: len(bytes.Fields(q.Data))}, DefaultAnswer: q.DefaultAnswer}
 	ask.Subject.Supersedes, ask.Subject.Changed, ask.Subject.Refused = q.Supersedes, q.Changed, q.Refused
 	ask.Requirement = requirement.OnePerson()
 	routes, err := s.setRequirement(ctx, session, &ask, q)
@@ -195,7 +196,7 @@ func (s *Service) addInvolved(ctx context.Context, ask *desk.RequestSpec, sessio
 		return err
 	}
 	same, err := session.History.RequestsForAction(ctx, address, ask.ID, ask.Subject)
-	ask.Subject.Authors = authors(session.Tx.Meta.Requester, docs)
+	ask.Subject.Authors = authors(docs, ask.Subject.Requester, ask.Subject.Agent)
 	for _, doc := range docs {
 		if prior && doc.Decision != nil && doc.Decision.Outcome == desk.OutcomeApproved && !slices.Contains(same, doc.ID) {
 			ask.Subject.PriorApprovers = append(ask.Subject.PriorApprovers, doc.Decision.By...)
@@ -205,8 +206,8 @@ func (s *Service) addInvolved(ctx context.Context, ask *desk.RequestSpec, sessio
 }
 
 // authors returns the actors whose input a run has used: see [desk.Subject].
-func authors(requester string, docs []desk.Request) []string {
-	all := withoutEmpty(requester)
+func authors(docs []desk.Request, askers ...string) []string {
+	all := withoutEmpty(askers...)
 	for _, doc := range docs {
 		if doc.Decision == nil {
 			continue

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -188,7 +189,7 @@ func (s *Service) event(ctx context.Context, to webhook.Subscription, e store.Ev
 			return message, false, err
 		}
 		if err == nil {
-			data.Request = webhook.NewRequest(card)
+			data.Request, data.Environment = webhook.NewRequest(card), cmp.Or(card.Environment, data.Environment)
 		}
 		subject = e.Interrupt
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-go/fermata/internal/executor/tracing"
 	"github.com/fermata-go/fermata/internal/executor/txn"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/internal/origin"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/provider"
@@ -117,16 +118,20 @@ func (w *Worker) tryCreate(ctx context.Context, request StartRequest, begin *sto
 
 // startWrites returns what is written in the transaction that creates a run.
 func (w *Worker) startWrites(ctx context.Context, request StartRequest, begin store.NewRun) (*txn.Tx, *docs.RunMeta, error) {
-	known, paper, err := w.docs.NewMeta(begin.ID, docs.RunMeta{Requester: request.Actor, EndUser: request.EndUser, Trace: tracing.TraceParent(ctx)})
+	p, _, err := w.providers.Find(request.Graph)
+	if err != nil {
+		return nil, nil, err
+	}
+	meta := docs.RunMeta{Requester: request.Actor, EndUser: request.EndUser, Trace: tracing.TraceParent(ctx)}
+	if reader, ok := p.(origin.Reader); ok {
+		meta.Origin = reader.Origin(request.Input)
+	}
+	known, paper, err := w.docs.NewMeta(begin.ID, meta)
 	if err != nil {
 		return nil, nil, err
 	}
 	c := txn.New(createdRun(begin, store.Lease{}), known, time.Time{})
 	c.Documents = append(c.Documents, paper)
-	p, _, err := w.providers.Find(request.Graph)
-	if err != nil {
-		return nil, nil, err
-	}
 	adopter, ok := p.(provider.Adopter)
 	err = c.AddAudit(auditrec.ActorOrSystem(request.origin()), c.AuditPlace(), audit.RunStarted{
 		Provider: begin.Provider, Generation: begin.AfterGeneration + 1, Input: c.Digest(string(request.Input)), Adopted: ok && adopter.Adopts(request.Input),

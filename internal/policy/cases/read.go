@@ -71,7 +71,7 @@ func parseInput(node yamldoc.Node, in *policy.Input) {
 		"kind": &in.Kind, "gate": &in.Gate,
 		"requester": &in.Requester, "agent": &in.Agent, "zone": &in.Zone,
 	}
-	known := []string{"args", "args_json", "data", "effects", "cost", "risk", "revision", "at"}
+	known := []string{"args", "args_json", "data", "facts", "effects", "cost", "risk", "revision", "at"}
 	for name := range texts {
 		known = append(known, name)
 	}
@@ -104,6 +104,9 @@ func parseInput(node yamldoc.Node, in *policy.Input) {
 	parseArgs(fields["args"], fields["args_json"], in)
 	if data := fields["data"]; !data.Missing() {
 		in.Data = asJSON(data)
+	}
+	if facts := fields["facts"]; !facts.Missing() {
+		in.Facts = asJSON(facts)
 	}
 }
 

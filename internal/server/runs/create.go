@@ -72,7 +72,7 @@ func (h *Handlers) create(ctx context.Context, request executor.RunRequest) (*ou
 func (h *Handlers) createOnce(ctx context.Context, request executor.RunRequest, body api.CreateRequest) (*outcomes.Output, error) {
 	key, err := duplicateKey(request.Actor, body)
 	if err != nil {
-		return nil, problems.New("bad_request", "the data is not valid JSON")
+		return nil, problems.New("bad_request", "the data or the facts are not valid JSON")
 	}
 	for {
 		request.StateKey = key
@@ -138,14 +138,34 @@ func checkStateKey(key string) error {
 	return nil
 }
 
-// duplicateKey returns the state key of all requests of an agent with the same kind and data.
+// duplicateKey returns the state key of all requests of an agent with the same kind, data,
+// requester, environment and facts.
 func duplicateKey(agent string, body api.CreateRequest) (string, error) {
-	decoder := json.NewDecoder(bytes.NewReader(body.Data))
-	decoder.UseNumber()
-	var data any
-	if err := decoder.Decode(&data); err != nil {
+	data, err := sortedJSON(body.Data)
+	if err != nil {
 		return "", err
 	}
-	sorted, err := json.Marshal(data)
-	return ident.Derive(duplicatePrefix, agent, body.Kind, string(sorted)), err
+	parts := []string{agent, body.Kind, data}
+	if body.Requester != "" || body.Environment != "" || len(body.Facts) > 0 {
+		facts := "null"
+		if len(body.Facts) > 0 {
+			if facts, err = sortedJSON(body.Facts); err != nil {
+				return "", err
+			}
+		}
+		parts = append(parts, body.Requester, body.Environment, facts)
+	}
+	return ident.Derive(duplicatePrefix, parts...), nil
+}
+
+// sortedJSON returns a value with sorted members, without changing numbers.
+func sortedJSON(raw json.RawMessage) (string, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return "", err
+	}
+	sorted, err := json.Marshal(value)
+	return string(sorted), err
 }

@@ -67,6 +67,9 @@ type Message struct {
 	To string
 	// Ref is the copy to replace; "" posts a new one.
 	Ref string
+	// Again says that this is a reminder, and that the address has a copy of the request already:
+	// that copy gets the outcome.
+	Again bool
 	// Incident identifies what is paged and resolved, Severity is set for pages.
 	Incident, Severity string
 	// Notice is the notice that caused the delivery, without its targets.

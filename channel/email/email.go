@@ -130,6 +130,9 @@ func (c *Channel) Send(ctx context.Context, m channel.Message) (string, error) {
 	if err != nil {
 		return "", &channel.Error{Code: "invalid_message", Permanent: true, Err: err}
 	}
+	if m.Again { // the first message gets the outcome
+		ref = ""
+	}
 	return ref, c.deliver(ctx, message)
 }
 

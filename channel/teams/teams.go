@@ -1,11 +1,13 @@
 // Package teams posts requests to Microsoft Teams, through the webhook of a workflow. The adaptive
-// card shows the facts and links to the inbox. People decide in the inbox, because a workflow
-// webhook cannot tell who clicked. A posted card cannot be replaced, so a second card tells the
+// card shows the request and links to the inbox. People decide in the inbox, because a workflow
+// webhook cannot tell who clicked. The webhook returns no id of the message, so a posted card
+// cannot be replaced: there is one card for a request, a short one for a reminder, and one for the
 // outcome.
 package teams
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,8 +21,10 @@ import (
 
 // The limits of a message: Teams rejects messages above 28 KB.
 const (
-	maxFacts = 20
-	maxText  = 400 // characters of a text
+	maxCard     = 26 << 10 // bytes of the card, which is in an envelope
+	maxFacts    = 20
+	maxEvidence = 5
+	maxText     = 400 // characters of a text
 )
 
 // Config configures the channel.
@@ -81,7 +85,11 @@ func (c *Channel) Send(ctx context.Context, m channel.Message) (string, error) {
 	if !m.Card.Open() {
 		ref = postedOutcome
 	}
-	message := envelope{Type: "message", Attachments: []attachment{{ContentType: "application/vnd.microsoft.card.adaptive", Content: adaptiveCard(m.Card)}}}
+	content := fittingCard(m.Card)
+	if m.Again {
+		content, ref = reminderCard(m.Card), "" // the first card gets the outcome
+	}
+	message := envelope{Type: "message", Attachments: []attachment{{ContentType: "application/vnd.microsoft.card.adaptive", Content: content}}}
 	return ref, post.JSON(ctx, c.client, to, nil, message)
 }
 
@@ -139,8 +147,19 @@ type action struct {
 	URL   string `json:"url"`
 }
 
-func adaptiveCard(c channel.Card) card {
-	out := card{Schema: "http://adaptivecards.io/schemas/adaptive-card.json", Type: "AdaptiveCard", Version: "1.4"}
+// fittingCard shortens the texts of a card until Teams accepts it.
+func fittingCard(c channel.Card) card {
+	for limit := maxText; ; limit /= 2 {
+		out := adaptiveCard(c, limit)
+		if text, err := json.Marshal(out); err != nil || len(text) < maxCard || limit < 50 {
+			return out
+		}
+	}
+}
+
+func adaptiveCard(c channel.Card, limit int) card {
+	out := newCard()
+	plain := func(text string) string { return plain(text, limit) }
 	text := func(text string, subtle bool) {
 		if text != "" {
 			out.Body = append(out.Body, element{Type: "TextBlock", Text: plain(text), Wrap: true, IsSubtle: subtle})
@@ -170,11 +189,27 @@ func adaptiveCard(c channel.Card) card {
 	if len(facts) > 0 {
 		out.Body = append(out.Body, element{Type: "FactSet", Facts: facts})
 	}
+	for _, e := range c.Evidence[:min(len(c.Evidence), maxEvidence)] {
+		line := e.Title + ": " + e.Text
+		if e.Source != "" {
+			line = e.Title + ", from " + e.Source + ": " + e.Text
+		}
+		if e.Was != "" {
+			line += " (before: " + e.Was + ")"
+		}
+		text(line, false)
+	}
+	if left := len(c.Evidence) - maxEvidence; left > 0 {
+		text(fmt.Sprintf("%d more evidence in the inbox", left), true)
+	}
 	for _, quote := range c.Said {
-		text(quote.By+" wrote: "+quote.Text, true)
+		text(quote.By+" wrote, not verified: "+quote.Text, true)
 	}
 	if c.Open() {
 		var rest []string
+		if c.Risk > 0 {
+			rest = append(rest, "risk: "+[...]string{"low", "medium", "high"}[min(c.Risk, 3)-1])
+		}
 		if c.Progress != "" {
 			rest = append(rest, c.Progress)
 		}
@@ -182,14 +217,55 @@ func adaptiveCard(c channel.Card) card {
 			rest = append(rest, "required by "+strings.Join(c.Rules, ", "))
 		}
 		if !c.Deadline.IsZero() {
-			rest = append(rest, "decide before "+c.Deadline.UTC().Format(time.RFC1123))
+			rest = append(rest, deadline(c))
 		}
 		text(strings.Join(rest, " · "), true)
 	}
-	if c.Link != "" {
-		out.Actions = []action{{Type: "Action.OpenUrl", Title: "Open in the inbox", URL: c.Link}}
-	}
+	out.addLink(c)
 	return out
+}
+
+// reminderCard says that a request still waits. Its first card has the rest.
+func reminderCard(c channel.Card) card {
+	out := newCard()
+	text := "Reminder: " + c.Title
+	if !c.Deadline.IsZero() {
+		text += ", " + deadline(c)
+	}
+	out.Body = []element{{Type: "TextBlock", Text: plain(text, maxText), Wrap: true}}
+	out.addLink(c)
+	return out
+}
+
+// deadline words the deadline and the time left.
+func deadline(c channel.Card) string {
+	text := "decide before " + c.Deadline.UTC().Format(time.RFC1123)
+	left := c.Deadline.Sub(c.At).Round(time.Minute)
+	switch {
+	case left >= 48*time.Hour:
+		text += fmt.Sprintf(" (%d days left)", int(left.Hours())/24)
+	case left >= time.Hour:
+		text += fmt.Sprintf(" (%d h %d min left)", int(left.Hours()), int(left.Minutes())%60)
+	case left >= 0:
+		text += fmt.Sprintf(" (%d min left)", int(left.Minutes()))
+	}
+	return text
+}
+
+// addLink adds the only button.
+func (out *card) addLink(c channel.Card) {
+	if c.Link == "" {
+		return
+	}
+	title := "Open in the inbox"
+	if c.Open() {
+		title = "Sign in and decide"
+	}
+	out.Actions = []action{{Type: "Action.OpenUrl", Title: title, URL: c.Link}}
+}
+
+func newCard() card {
+	return card{Schema: "http://adaptivecards.io/schemas/adaptive-card.json", Type: "AdaptiveCard", Version: "1.4"}
 }
 
 // markdown are the characters with a meaning in the text of an adaptive card. Links and emphasis
@@ -200,9 +276,9 @@ var markdown = strings.NewReplacer(
 )
 
 // plain returns a text that the card shows as it is.
-func plain(text string) string {
-	if runes := []rune(text); len(runes) > maxText {
-		text = string(runes[:maxText]) + "…"
+func plain(text string, limit int) string {
+	if runes := []rune(text); len(runes) > limit {
+		text = string(runes[:limit]) + "…"
 	}
 	return markdown.Replace(text)
 }

@@ -54,9 +54,11 @@ func message() channel.Message {
 		Request: "int_1", State: desk.StateOpen, Link: "https://fermata.example/requests/int_1",
 		Presentation: api.Presentation{
 			Title: "refund: amount 120.00", Sentence: "support-bot wants to run refund",
-			Facts: []api.Fact{{Label: "amount", Value: "120.00"}}, Said: []api.Quote{{By: "shop", Text: "[Approve here](https://evil.example) **now**"}},
+			Facts:    []api.Fact{{Label: "amount", Value: "120.00"}},
+			Evidence: []api.Evidence{{Title: "Order", Source: "shop", Text: "17: 1 cup", Was: "17: 2 cups"}},
+			Said:     []api.Quote{{By: "shop", Text: "[Approve here](https://evil.example) **now**"}},
 		},
-		Deadline: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),
+		Risk: 3, Deadline: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), At: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC),
 	}}
 }
 
@@ -67,7 +69,7 @@ func TestSend_CardWithFactsAndLink(t *testing.T) {
 		t.Fatal(ref, err)
 	}
 	text, _ := json.Marshal((*posts)[0])
-	for _, want := range []string{"120.00", "https://fermata.example/requests/int_1", "Open in the inbox"} {
+	for _, want := range []string{"120.00", "https://fermata.example/requests/int_1", "Sign in and decide", "17: 1 cup", "before: 17: 2 cups", "risk: high", "2 h 0 min left"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in %s", want, text)
 		}
@@ -99,11 +101,30 @@ func TestSend_OutcomeIsPostedOnceAndOtherChangesAreNot(t *testing.T) {
 	}
 }
 
+// A reminder in a conversation that has the card is short, and does not get the outcome.
+func TestSend_ReminderIsShortAndHasNoOutcomeOfItsOwn(t *testing.T) {
+	c, posts := workflow(t)
+	m := message()
+	m.Kind, m.Again = desk.NoticeRemind, true
+	ref, err := c.Send(t.Context(), m)
+	text, _ := json.Marshal((*posts)[0])
+	if err != nil || ref != "" || !strings.Contains(string(text), "Reminder: ") || !strings.Contains(string(text), "Sign in and decide") || strings.Contains(string(text), "17: 1 cup") {
+		t.Errorf("%q %v %s", ref, err, text)
+	}
+	m.Again = false // nothing was posted before
+	if ref, err = c.Send(t.Context(), m); err != nil || ref == "" {
+		t.Errorf("%q %v", ref, err)
+	}
+}
+
 func TestSend_LongCardsFit(t *testing.T) {
 	c, _ := workflow(t)
 	m := message()
 	for range 100 {
 		m.Card.Facts = append(m.Card.Facts, api.Fact{Label: strings.Repeat("l", 1000), Value: strings.Repeat("é", 5000)})
+	}
+	for range 20 {
+		m.Card.Evidence = append(m.Card.Evidence, api.Evidence{Title: strings.Repeat("é", 5000), Text: strings.Repeat("é", 5000)})
 	}
 	m.Card.Said[0].Text = strings.Repeat("*", 100_000)
 	if _, err := c.Send(t.Context(), m); err != nil {

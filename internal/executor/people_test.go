@@ -40,6 +40,7 @@ type sentMessage struct {
 	kind    desk.NoticeKind
 	outcome string
 	card    channel.Card
+	again   bool
 }
 
 var _ channel.Personal = (*directMessages)(nil)
@@ -59,7 +60,7 @@ func (d *directMessages) Send(_ context.Context, m channel.Message) (string, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.sent = append(d.sent, sentMessage{time.Now().UTC(), m.Account, m.To, m.Kind, m.Card.Outcome, m.Card})
+	d.sent = append(d.sent, sentMessage{time.Now().UTC(), m.Account, m.To, m.Kind, m.Card.Outcome, m.Card, m.Again})
 	return m.Delivery, nil
 }
 

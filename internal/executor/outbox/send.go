@@ -74,6 +74,10 @@ func (o *Sender) send(d *claimed) (result sendResult, err error) {
 	}
 	if m.Ref = d.body.Ref; m.Ref != "" {
 		m.Kind = desk.NoticeRerender
+	} else if m.Kind == desk.NoticeRemind {
+		if m.Again, err = o.hasCopy(ctx, d); err != nil {
+			return o.recordFailed(d, request, over, err)
+		}
 	}
 	began := time.Now()
 	ref, err := o.callChannel(ctx, through, m)
@@ -86,6 +90,27 @@ func (o *Sender) send(d *claimed) (result sendResult, err error) {
 		return o.recordFailed(d, request, over, err)
 	}
 	return settled, o.recordSettled(d, request, docs.DeliverySent, over)
+}
+
+// hasCopy reports whether another delivery left a copy of the request at the same address.
+func (o *Sender) hasCopy(ctx context.Context, d *claimed) (bool, error) {
+	all, err := o.requestDeliveries(ctx, d.document.Account, d.document.Run, d.index.Request)
+	if err != nil {
+		return false, err
+	}
+	for _, other := range all {
+		if other.ID == d.document.ID {
+			continue
+		}
+		index, body, err := o.readDelivery(other)
+		if err != nil {
+			return false, err
+		}
+		if index.Copy && index.Channel == d.index.Channel && body.To == d.body.To {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // find looks for a copy whose response was lost, and sets its reference.

@@ -18,6 +18,7 @@ type approvalConfig struct {
 	// whether fixed arguments are editable where the policy of the server allows it
 	editableByPolicy bool
 	summary          func(args json.RawMessage) string
+	preview          func(ctx context.Context, args json.RawMessage) (any, error)
 }
 
 // AskOption configures the approval request of a call.
@@ -27,6 +28,13 @@ type AskOption func(*approvalConfig)
 // is the tool's description.
 func Summary(summary func(args json.RawMessage) string) AskOption {
 	return func(g *approvalConfig) { g.summary = summary }
+}
+
+// Preview sets a function that shows the approver what the call would change, such as the rows that
+// it would delete. It must only read. It runs before people are asked, and again before an approved
+// call: if the result differs, the approval is void and they are asked again with the difference.
+func Preview(read func(ctx context.Context, args json.RawMessage) (any, error)) AskOption {
+	return func(g *approvalConfig) { g.preview = read }
 }
 
 // Approve makes the tool ask a person before every call. The interrupt is of kind
@@ -66,7 +74,7 @@ func (t *Tool) withApproval(policy fermata.Policy, g approvalConfig, options []A
 		g := g
 		if t.approval != nil { // one request, regardless of the number of wrappers
 			//mutate:wrapper-keeps-policies
-			g = approvalConfig{policies: append([]fermata.Policy(nil), t.approval.policies...), editable: g.editable || t.approval.editable, editableByPolicy: g.editableByPolicy && t.approval.editableByPolicy, summary: t.approval.summary}
+			g = approvalConfig{policies: append([]fermata.Policy(nil), t.approval.policies...), editable: g.editable || t.approval.editable, editableByPolicy: g.editableByPolicy && t.approval.editableByPolicy, summary: t.approval.summary, preview: t.approval.preview}
 		}
 		if policy != nil {
 			g.policies = append(g.policies, policy)
@@ -93,7 +101,7 @@ func (g *approvalConfig) policy() fermata.Policy {
 func (t *Tool) callApproved(ctx context.Context, args json.RawMessage) (Result, error) {
 	action := fermata.Action[json.RawMessage]{
 		Name: t.name, Args: args, Summary: t.description,
-		ArgsSchema: t.args.Text, Fixed: !t.approval.editable, EditableByPolicy: t.approval.editableByPolicy, Policy: t.approval.policy(),
+		ArgsSchema: t.args.Text, Fixed: !t.approval.editable, EditableByPolicy: t.approval.editableByPolicy, Policy: t.approval.policy(), Target: t.approval.preview,
 	}
 	if t.approval.summary != nil {
 		action.Summary = t.approval.summary(bytes.Clone(args))

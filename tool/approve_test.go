@@ -135,6 +135,42 @@ func TestSummary_IsMadeOfTheArguments(t *testing.T) {
 	}
 }
 
+// A preview that has changed since people saw it is shown again before anything is done.
+func TestPreview_IsReadAgainAfterTheDecision(t *testing.T) {
+	var r railway
+	free := 3
+	preview := tool.Preview(func(_ context.Context, args json.RawMessage) (any, error) {
+		if !strings.Contains(string(args), "ORY") {
+			t.Errorf("preview of %s", args)
+		}
+		return map[string]int{"free": free}, nil
+	})
+	call := newRun(t, tool.Guard(tool.Approve(r.tool(), preview), nil), `{"to":"ORY"}`)
+	_, err := call.start()
+	if asked := approval(t, err); string(asked.Target) != `{"free":3}` {
+		t.Errorf("the approver sees %s", asked.Target)
+	}
+	free = 1
+	_, err = call.answer(err, yes())
+	if asked := approval(t, err); string(asked.Target) != `{"free":1}` || string(asked.PreviousTarget) != `{"free":3}` || len(r.booked) != 0 {
+		t.Fatalf("the approver sees %s after %s, and %v was booked", asked.Target, asked.PreviousTarget, r.booked)
+	}
+	got, err := call.answer(err, yes())
+	wantDone(t, got, err, "booked -ORY")
+	if len(r.booked) != 1 {
+		t.Errorf("booked %+v", r.booked)
+	}
+}
+
+// A preview that fails is an error of the run, not a call without one.
+func TestPreview_AnErrorCallsNothing(t *testing.T) {
+	var r railway
+	broken := tool.Preview(func(context.Context, json.RawMessage) (any, error) { return nil, errors.New("no connection") })
+	if _, err := newRun(t, tool.Approve(r.tool(), broken), `{"to":"ORY"}`).start(); err == nil || !strings.Contains(err.Error(), "no connection") || len(r.booked) != 0 {
+		t.Errorf("%v, booked %v", err, r.booked)
+	}
+}
+
 func TestReview_RunsEditedArgumentsAndReportsThemToTheModel(t *testing.T) {
 	var r railway
 	call := newRun(t, tool.Review(r.tool()), `{"to":"ORY","from":"CDG"}`)

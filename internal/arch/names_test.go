@@ -22,7 +22,7 @@ const publicNames = "testdata/public-names.txt"
 // The public API as a whole.
 const (
 	maxPublicPackages = 35
-	maxPublicNames    = 863
+	maxPublicNames    = 864
 )
 
 // A nameCount is the size of the API of one package.

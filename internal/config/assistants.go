@@ -78,6 +78,8 @@ type AssistantTool struct {
 	MaxResponse int               `yaml:"maxResponse"`
 	// Idempotent says that the endpoint ignores a second call with the same Idempotency-Key.
 	Idempotent bool `yaml:"idempotent"`
+	// Preview is the URL that says what a call would change, for the approver.
+	Preview string `yaml:"preview"`
 
 	Schema  json.RawMessage   `yaml:"-"` // Parameters as JSON
 	Secrets map[string]Secret `yaml:"-"` // the contents of HeaderFiles
@@ -248,7 +250,15 @@ func (t *AssistantTool) read(n yamldoc.Node, client *outbound.Client) {
 	if t.MaxResponse > maxMaxResponse {
 		n.At("maxResponse").Reportf("%d is more than %d", t.MaxResponse, maxMaxResponse)
 	}
-	t.readURL(n, client, t.readParameters(n))
+	names := t.readParameters(n)
+	checkURL(n.At("url"), t.URL, client, names)
+	switch {
+	case t.Preview == "":
+	case t.Effect == "read":
+		n.At("preview").Reportf("a tool that reads has no preview")
+	default:
+		checkURL(n.At("preview"), t.Preview, client, names)
+	}
 	t.readHeaders(n)
 }
 
@@ -290,26 +300,26 @@ type parameter struct {
 	required bool
 }
 
-// readURL checks that the URL may be called, and that its placeholders have values.
-func (t *AssistantTool) readURL(n yamldoc.Node, client *outbound.Client, names map[string]parameter) {
-	template, err := urltemplate.Parse(t.URL)
+// checkURL checks that a URL may be called, and that its placeholders have values.
+func checkURL(n yamldoc.Node, text string, client *outbound.Client, names map[string]parameter) {
+	template, err := urltemplate.Parse(text)
 	if err != nil {
-		n.At("url").Reportf("%v", err)
+		n.Reportf("%v", err)
 		return
 	}
 	if _, err := client.ParseURL(template.Sample()); err != nil {
-		n.At("url").Reportf("%v; allow lists hosts that are not public", err)
+		n.Reportf("%v; allow lists hosts that are not public", err)
 	}
 	for _, name := range template.Names() {
 		of, known := names[name]
 		switch {
 		case names == nil: // reported
 		case !known:
-			n.At("url").Reportf("parameters has no %q", name)
+			n.Reportf("parameters has no %q", name)
 		case !of.required:
-			n.At("url").Reportf("the parameter %q is not in required", name)
+			n.Reportf("the parameter %q is not in required", name)
 		case !slices.Contains([]string{"string", "integer", "number", "boolean"}, of.kind):
-			n.At("url").Reportf("the type of the parameter %q is not string, integer, number or boolean", name)
+			n.Reportf("the type of the parameter %q is not string, integer, number or boolean", name)
 		}
 	}
 }

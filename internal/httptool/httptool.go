@@ -45,6 +45,9 @@ type Config struct {
 	Secrets []string
 	// Write says that a call changes something.
 	Write bool
+	// Preview is the URL that says what a call would change, with placeholders; "" if there is
+	// none. It is read with GET before people are asked, and again before the call.
+	Preview string
 	// Idempotent says that the endpoint ignores a second call with the same idempotency key.
 	Idempotent bool
 	// Timeout limits a call, MaxResponse the bytes of its response that the model gets.
@@ -81,7 +84,30 @@ func New(c Config) (*tool.Tool, error) {
 	if err != nil || !c.Write { //mutate:http-tool-under-policy
 		return t, err
 	}
-	return tool.Guard(t, nil), nil
+	if c.Preview == "" {
+		return tool.Guard(t, nil), nil
+	}
+	p := *e
+	p.Method, p.Write = http.MethodGet, false
+	if p.url, err = urltemplate.Parse(c.Preview); err != nil {
+		return nil, err
+	}
+	return tool.Guard(t, nil, tool.Preview(p.preview)), nil
+}
+
+// preview returns what the approver sees of a call before it happens: JSON, or a text. If the
+// endpoint does not answer, that is what they see.
+func (e *endpoint) preview(ctx context.Context, args json.RawMessage) (any, error) {
+	text, err := e.call(ctx, args)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return "The preview is not available: " + err.Error(), nil
+	case json.Valid([]byte(text)):
+		return json.RawMessage(text), nil
+	}
+	return text, nil
 }
 
 type endpoint struct {

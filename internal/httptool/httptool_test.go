@@ -1,6 +1,7 @@
 package httptool_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +13,10 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/httptool"
 	"github.com/fermata-go/fermata/internal/outbound"
+	"github.com/fermata-go/fermata/store/memory"
 	"github.com/fermata-go/fermata/tool"
 )
 
@@ -124,5 +127,52 @@ func TestI4_WriteNeedsAnApproval(t *testing.T) {
 	made := newTool(t, server, func(c *httptool.Config) { c.Method, c.Write = http.MethodPost, true })
 	if _, err := made.Call(t.Context(), json.RawMessage(`{"order":"a"}`)); !errors.Is(err, fermata.ErrNoRun) || called {
 		t.Errorf("%v, called %v", err, called)
+	}
+}
+
+// The approver sees what the preview says, and sees it again if it has changed before the call.
+func TestPreview_IsShownAndReadAgain(t *testing.T) {
+	items, calls := 3, 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method + " " + r.URL.Path {
+		case "GET /orders/a/preview":
+			fmt.Fprintf(w, `{"items":%d}`, items)
+		case "POST /orders/a":
+			calls++
+		default:
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+	}))
+	defer server.Close()
+	made := newTool(t, server, func(c *httptool.Config) {
+		c.Method, c.Write, c.Preview = http.MethodPost, true, server.URL+"/orders/{order}/preview"
+	})
+	g := graph.New[string]("g")
+	g.Node("n", func(ctx context.Context, s string) (string, error) {
+		got, err := made.Call(ctx, json.RawMessage(`{"order":"a"}`))
+		return got.Text, err
+	})
+	g.Edge(graph.Start, "n")
+	g.Edge("n", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := graph.WithStore(memory.New())
+	_, err = flow.Run(t.Context(), "", kept, graph.WithRun("r"))
+	for _, want := range []string{`{"items":3}`, `{"items":1}`} {
+		info, waits := fermata.ExtractInterruptInfo(err)
+		if !waits || calls > 0 {
+			t.Fatalf("%v after %d calls", err, calls)
+		}
+		asked, bad := fermata.InfoAs[fermata.ApprovalRequest](info.Interrupts[0])
+		if bad != nil || string(asked.Target) != want {
+			t.Errorf("the approver sees %s, want %s (%v)", asked.Target, want, bad)
+		}
+		items = 1
+		_, err = flow.Resume(t.Context(), "r", kept, graph.Answer(info.Interrupts[0].ID, fermata.Decision{Verb: fermata.VerbApprove}))
+	}
+	if err != nil || calls != 1 {
+		t.Errorf("%v after %d calls", err, calls)
 	}
 }

@@ -116,6 +116,6 @@ func assistantTool(t config.AssistantTool, client *outbound.Client) (*tool.Tool,
 	}
 	return httptool.New(httptool.Config{
 		Name: t.Name, Description: t.Description, Parameters: t.Schema, Method: t.Method, URL: t.URL, Header: header, Secrets: secrets,
-		Write: t.Effect == "write", Idempotent: t.Idempotent, Timeout: time.Duration(t.Timeout), MaxResponse: int64(t.MaxResponse), Client: client,
+		Write: t.Effect == "write", Preview: t.Preview, Idempotent: t.Idempotent, Timeout: time.Duration(t.Timeout), MaxResponse: int64(t.MaxResponse), Client: client,
 	})
 }

@@ -28,8 +28,10 @@ type Action struct {
 	Name string
 	// Args are the arguments: a JSON object.
 	Args json.RawMessage
-	// Schema is the JSON Schema of the arguments. Titles of its properties replace their names.
-	Schema json.RawMessage
+	// Schema is the JSON Schema of the arguments. Titles of its properties replace their names, and
+	// amounts of money are shown as it says, in Language: see package money.
+	Schema   json.RawMessage
+	Language string
 	// Masked are the JSON pointers of arguments that must not be shown.
 	Masked []string
 	// Question reports that Name is the kind of a question, not a tool.
@@ -132,6 +134,12 @@ var (
 func (p *builder) amount() string {
 	hasAmount := func(a arg) bool { return a.label() == "amount" && decimal.MatchString(a.text) }
 	hasCurrency := func(a arg) bool { return a.label() == "currency" && currencyCode.MatchString(a.text) }
+	if found := p.take(func(a arg) bool { return a.money }); found != nil {
+		if found.currencyField != "" { // it is part of the amount
+			p.take(func(a arg) bool { return a.name == found.currencyField })
+		}
+		return found.text
+	}
 	if !slices.ContainsFunc(p.args, hasAmount) || !slices.ContainsFunc(p.args, hasCurrency) {
 		return ""
 	}

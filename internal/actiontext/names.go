@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/fermata-go/fermata/internal/money"
 )
 
 // The size up to which a value and a name fit into a phrase, in characters.
@@ -18,6 +20,10 @@ const (
 // arg is a short argument: a text, a number or true.
 type arg struct {
 	name, title, text string
+	// money reports that the text is an amount with its currency, which currencyField has if the
+	// schema has not.
+	money         bool
+	currencyField string
 }
 
 // label returns the name in lower case as words, without a final "id": "orderId" is "order".
@@ -45,6 +51,9 @@ func shortArgs(action Action) (args []arg) {
 		} `json:"properties"`
 	}
 	_ = json.Unmarshal(action.Schema, &schema) // a schema without properties has no titles
+	amounts := money.FieldsOf(action.Schema)
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(action.Args, &members) // of anything else there are no arguments
 	d := json.NewDecoder(bytes.NewReader(action.Args))
 	d.UseNumber()
 	if first, err := d.Token(); err != nil || first != json.Delim('{') {
@@ -61,6 +70,11 @@ func shortArgs(action Action) (args []arg) {
 			a.title = title
 		}
 		text, ok := scalar(value)
+		if field := amounts.CurrencyField(a.name); field == "" || !isMasked(field, action.Masked) {
+			if amount, is := amounts.Format(a.name, value, members, action.Language); is {
+				text, a.money, a.currencyField = amount, true, field
+			}
+		}
 		if a.text = text; !ok || !fits(text, maxValue) || !fits(a.name, maxName) || a.label() == "" || isMasked(a.name, action.Masked) {
 			continue
 		}

@@ -8,12 +8,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/internal/money"
 	"github.com/fermata-go/fermata/internal/safehtml"
 )
 
-// factsOf lists the members of a JSON value; was is the requested value if it was edited. masked
-// are JSON pointers of values that are masked.
-func factsOf(value, was json.RawMessage, masked []string) (facts []api.Fact) {
+// factsOf lists the members of a JSON value; was is the requested value if it was edited. The
+// schema says which are amounts of money.
+func (w *words) factsOf(value, was, schema json.RawMessage) (facts []api.Fact) {
 	if len(value) == 0 {
 		return nil
 	}
@@ -21,21 +22,23 @@ func factsOf(value, was json.RawMessage, masked []string) (facts []api.Fact) {
 	if err != nil || n.Kind != safehtml.Object {
 		return []api.Fact{factOf("value", value)}
 	}
-	before := make(map[string]json.RawMessage)
-	if old, err := safehtml.Parse(was); err == nil {
-		for _, m := range old.Members {
-			before[m.Name] = m.Value.Raw
+	amounts, members, before := money.FieldsOf(schema), membersOf(value), membersOf(was)
+	fact := func(name string, value json.RawMessage, members map[string]json.RawMessage) api.Fact {
+		f := factOf(name, value)
+		if amount, ok := amounts.Format(name, value, members, w.Language); ok {
+			f.Value = amount
 		}
+		return f
 	}
 	for _, m := range n.Members {
-		f := factOf(m.Name, m.Value.Raw)
+		f := fact(m.Name, m.Value.Raw, members)
 		f.Flagged = f.Flagged || safehtml.Flags(m.Name) > 0
 		pointer := pointerTo(m.Name)
-		f.Masked = slices.ContainsFunc(masked, func(p string) bool { return p == pointer || strings.HasPrefix(p, pointer+"/") })
+		f.Masked = slices.ContainsFunc(w.Masked, func(p string) bool { return p == pointer || strings.HasPrefix(p, pointer+"/") })
 		if len(was) > 0 && string(before[m.Name]) != string(m.Value.Raw) {
 			f.Was = "(none)"
 			if old, ok := before[m.Name]; ok {
-				f.Was = factOf("", old).Value
+				f.Was = fact(m.Name, old, before).Value
 			}
 		}
 		facts = append(facts, f)

@@ -101,7 +101,7 @@ func (w *words) approval(asked fermata.ApprovalRequest) {
 	}
 	action := w.phrase(actiontext.Action{Name: asked.Action, Args: args, Schema: asked.ArgsSchema, Masked: w.Masked})
 	w.Shape, w.Title, w.Sentence = "approval", capitalized(action), w.from()+" "+w.t["wants to"]+" "+action
-	w.Facts = factsOf(args, was, w.Masked)
+	w.Facts = w.factsOf(args, was, asked.ArgsSchema)
 	if asked.Voided != "" {
 		w.Evidence = append(w.Evidence, api.Evidence{Title: w.t["asked again because"], Text: PlainBlock(asked.Voided)})
 	}
@@ -134,7 +134,7 @@ func (w *words) approval(asked fermata.ApprovalRequest) {
 func (w *words) doubt(doubt fermata.InDoubtRequest) {
 	done := w.phrase(actiontext.Action{Name: doubt.Action, Args: doubt.Args, Masked: w.Masked})
 	w.Shape, w.Title, w.Sentence = "doubt", w.t["did it happen"]+" "+done, w.t["in doubt"]+" "+done
-	w.Facts = append(factsOf(doubt.Args, nil, w.Masked), api.Fact{Label: w.t["idempotency key"], Value: Plain(doubt.Key)})
+	w.Facts = append(w.factsOf(doubt.Args, nil, nil), api.Fact{Label: w.t["idempotency key"], Value: Plain(doubt.Key)})
 	if doubt.Error != "" {
 		w.Facts = append(w.Facts, api.Fact{Label: w.t["error"], Value: PlainBlock(doubt.Error)})
 	}
@@ -177,7 +177,7 @@ func (w *words) hold() {
 		w.Title = capitalized(name)
 		w.Sentence = w.from() + " " + w.t["is held before"] + " " + name
 	}
-	w.Facts = slices.DeleteFunc(factsOf(w.Data, nil, w.Masked), func(f api.Fact) bool {
+	w.Facts = slices.DeleteFunc(w.factsOf(w.Data, nil, w.AnswerSchema), func(f api.Fact) bool {
 		return f.Value == `""` || f.Value == "[]" || f.Value == "{}" || f.Value == "null"
 	})
 	w.addVerb(requirement.VerbApprove, w.t["approve"], stylePrimary, nil)
@@ -208,6 +208,7 @@ func heldAt(address string) (node, when string) {
 // phrase words an action. Arguments with characters that could deceive are left out; they are among
 // the facts.
 func (w *words) phrase(action actiontext.Action) string {
+	action.Language = w.Language
 	if n, err := safehtml.Parse(action.Args); err == nil {
 		action.Masked = slices.Clone(action.Masked)
 		for _, m := range n.Members {

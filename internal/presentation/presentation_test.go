@@ -62,7 +62,8 @@ var kinds = map[string]asked{
 	"approval-editable": {kind: "approval", data: `{"action":"refund","args":{"amount":120.00},"argsSchema":{"type":"object","properties":{"amount":{"type":"number"}}},"digest":"d"}`, need: func(r *requirement.Requirement) {
 		r.Editable, r.RejectReasons = []string{"/amount"}, []string{"fraud", "late"}
 	}, change: func(s *desk.RequestSpec) { s.Subject.Policy, s.Route = "p", desk.DefaultRoute("oncall:dba") }},
-	"gate": {kind: "approval-gate", data: `{"gate":"design_approval","message":"Review the design","currentStatus":"two services,\none queue"}`, schema: `{"type":"object","properties":{"approved":{"type":"boolean"},"feedback":{"type":"string"}},"required":["approved"]}`},
+	"money": {kind: "approval", data: `{"action":"refund","args":{"amount":"1234.50","currency":"EUR","fee_cents":8000,"order":17},"argsSchema":{"type":"object","properties":{"amount":{"type":"string","format":"money","x-currency-field":"/currency"},"fee_cents":{"type":"integer","format":"money","x-currency":"EUR","x-minor-units":2}}},"fixed":true,"digest":"d"}`},
+	"gate":  {kind: "approval-gate", data: `{"gate":"design_approval","message":"Review the design","currentStatus":"two services,\none queue"}`, schema: `{"type":"object","properties":{"approved":{"type":"boolean"},"feedback":{"type":"string"}},"required":["approved"]}`},
 	"hold": {kind: "hold", data: `{"request":"forget customer 42","where":{"customer":"42"},"log":[],"approval":""}`, address: "runnable:dataops;hold:before#transform_destructive", need: func(r *requirement.Requirement) {
 		r.OnEscalate, r.Editable = requirement.EscalateReturns, []string{"/where"}
 	}, change: func(s *desk.RequestSpec) { s.Subject.Policy = "p" }},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/actiontext"
 	"github.com/fermata-go/fermata/internal/requirement"
@@ -47,7 +48,7 @@ func (w *words) question() {
 			w.Title = clip(heading+": "+Plain(strings.Join(strings.Fields(content), " ")), maxReviewTitle)
 		}
 	} else {
-		about := capitalized(w.phrase(actiontext.Action{Name: w.Request.Subject.Kind, Args: w.Data, Masked: w.Masked, Question: true}))
+		about := capitalized(w.phrase(actiontext.Action{Name: w.Request.Subject.Kind, Args: w.Data, Schema: w.questionSchema(), Masked: w.Masked, Question: true}))
 		w.Title, w.Sentence = cmp.Or(about, kind), w.from()+" "+w.t["asks for an answer"]+" "+cmp.Or(about, kind)
 	}
 	options := w.answerActions(members)
@@ -64,6 +65,15 @@ func (w *words) question() {
 	w.questionFacts(text, members)
 }
 
+// questionSchema returns the schema of the data; nil if the kind is not registered.
+func (w *words) questionSchema() json.RawMessage {
+	kind, known := fermata.LookupKind(w.Request.Subject.Kind)
+	if !known {
+		return nil
+	}
+	return kind.QuestionSchema()
+}
+
 // content returns the text that is reviewed; "" if there is none.
 func (w *words) content(members map[string]json.RawMessage) string {
 	for _, name := range contentMembers {
@@ -76,7 +86,7 @@ func (w *words) content(members map[string]json.RawMessage) string {
 
 // questionFacts lists what a question shows besides its actions: the content to review first.
 func (w *words) questionFacts(text string, members map[string]json.RawMessage) {
-	facts := factsOf(w.Data, nil, w.Masked)
+	facts := w.factsOf(w.Data, nil, w.questionSchema())
 	for i, f := range facts {
 		if content := contentOf(members[f.Label]); content != "" && slices.Contains(contentMembers, f.Label) && !f.Masked {
 			content := textFact(f.Label, content)

@@ -158,7 +158,31 @@ func (k *deriver) member(f roundtrip.Field) (*jsonschema.Schema, error) {
 		return nil, fmt.Errorf("the jsonschema tag must be a description, not %q", description)
 	}
 	s.Description = description
+	if tag, ok := f.Tag.Lookup("money"); ok {
+		return s, addMoney(s, tag)
+	}
 	return s, nil
+}
+
+var moneyTag = regexp.MustCompile(`^(?:([A-Z]{3})|(/[^/,]+))(?:,([1-3]))?$`)
+
+// addMoney adds what package money reads: "EUR" or "/currency" is the currency of an amount or the
+// member that has it, and "EUR,2" says that the amount is in cents.
+func addMoney(s *jsonschema.Schema, tag string) error {
+	parts := moneyTag.FindStringSubmatch(tag)
+	if parts == nil {
+		return fmt.Errorf(`the money tag must be like "EUR", "/currency" or "EUR,2", not %q`, tag)
+	}
+	s.Format, s.Extra = "money", make(map[string]any)
+	if parts[1] != "" {
+		s.Extra["x-currency"] = parts[1]
+	} else {
+		s.Extra["x-currency-field"] = parts[2]
+	}
+	if parts[3] != "" {
+		s.Extra["x-minor-units"] = json.Number(parts[3])
+	}
+	return nil
 }
 
 // keyword matches tags of other libraries, which put more than a description into them.

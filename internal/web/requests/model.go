@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/internal/language"
+	"github.com/fermata-go/fermata/internal/money"
 	"github.com/fermata-go/fermata/internal/safehtml"
 	"github.com/fermata-go/fermata/internal/schemaform"
 	"github.com/fermata-go/fermata/internal/web/page"
@@ -48,6 +49,8 @@ type Model struct {
 type Arg struct {
 	Name, Pointer string
 	Value         json.RawMessage
+	// Amount is the value as an amount of money, if the schema says that it is one.
+	Amount string
 	// Was is the requested value of an edited argument; nil if it was not edited.
 	Was json.RawMessage
 	// Flags counts its characters that are shown as codes.
@@ -185,6 +188,7 @@ func (m *Model) readApproval() {
 		m.Says = append(m.Says, approval.Summary)
 	}
 	m.Args = argsOf(args, was, m.Masked)
+	m.addAmounts(args, approval.ArgsSchema)
 	m.Editable = !approval.Fixed && len(m.Masked) == 0 && args != nil
 	if len(m.Masked) == 0 && approval.Args != nil {
 		digest, err := approval.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: approval.Args})
@@ -219,6 +223,17 @@ func argsOf(args, was json.RawMessage, masked []string) []Arg {
 		list = append(list, a)
 	}
 	return list
+}
+
+func (m *Model) addAmounts(args, schema json.RawMessage) {
+	amounts := money.FieldsOf(schema)
+	var members map[string]json.RawMessage
+	if len(amounts) == 0 || json.Unmarshal(args, &members) != nil {
+		return
+	}
+	for i, a := range m.Args {
+		m.Args[i].Amount, _ = amounts.Format(a.Name, a.Value, members, m.language)
+	}
 }
 
 func escapePointer(name string) string {

@@ -24,6 +24,7 @@ func phraseOf(texts texts.Translation, d ViewData) []actiontext.Part {
 	case d.Doubt != nil:
 		action = actiontext.Action{Name: d.Doubt.Action, Args: d.Doubt.Args, Masked: d.Masked}
 	}
+	action.Language = texts.Text("language.code")
 	return actiontext.Of(action, func(word string) string { return texts.Text("phrase." + word) })
 }
 

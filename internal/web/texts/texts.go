@@ -50,6 +50,7 @@ var Languages = map[string]Translation{language.English: English, language.Germa
 
 var coreTexts = Translation{
 	"language.name":    "English",
+	"language.code":    "en",
 	"language.title":   "Language",
 	"language.browser": "As in the browser",
 	"note.language":    "The pages are in English now.",

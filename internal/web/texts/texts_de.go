@@ -6,6 +6,7 @@ var German = merged(coreGerman, inboxGerman, requestGerman, refusalGerman, tourG
 
 var coreGerman = Translation{
 	"language.name":    "Deutsch",
+	"language.code":    "de",
 	"language.title":   "Sprache",
 	"language.browser": "Wie im Browser",
 	"note.language":    "Die Seiten sind jetzt auf Deutsch.",

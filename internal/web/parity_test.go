@@ -69,6 +69,7 @@ func postJSON(b *webtest.Browser, path string, body any) webtest.Response {
 // call is the same call by form and by API.
 type call struct {
 	act    string
+	key    string // of several calls of one act
 	fields []string
 	// path is the operation, body its body.
 	path string
@@ -100,6 +101,10 @@ func untilBody(span time.Duration, fromDeadline bool) func(api.Request) any {
 
 var calls = []call{
 	{act: "approve", path: "decision", body: decideBody(`{"verb":"approve"}`)},
+	{
+		act: "approve", key: "conditions", fields: []string{"onlyif", "args.order > 0", "until", "2999-01-01T00:00:00Z"}, path: "decision",
+		body: decideBody(`{"verb":"approve","conditions":{"until":"2999-01-01T00:00:00Z","onlyIf":"args.order > 0"}}`),
+	},
 	{
 		act: "edit", fields: []string{"v/order", "17", "v/payment", "9007199254740993", "v/amount", "80.00", "op", "send"}, path: "decision",
 		body: decideBody(`{"verb":"approve","args":{"order":17,"payment":9007199254740993,"amount":"80.00"}}`),
@@ -294,7 +299,7 @@ func (c call) start(t *testing.T, s *webtest.Server, b *webtest.Browser, way str
 	if c.graph != "" {
 		graph, input = c.graph, c.input
 	}
-	id := ask(t, s, graph, "key-"+c.act+strings.TrimPrefix(graph, "inproc:")+"-"+way, input)
+	id := ask(t, s, graph, "key-"+c.act+c.key+strings.TrimPrefix(graph, "inproc:")+"-"+way, input)
 	if err := json.Unmarshal([]byte(b.Get("/api/v1/requests/"+id).Body), &r); err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,9 @@ type actionForm struct {
 	Text, To, Code, Span, Uses string
 	// Typed is the name of the object as the person typed it.
 	Typed string
+	// OnlyIf and Until are the conditions of an approval: an expression, and a time as the form
+	// sends it.
+	OnlyIf, Until string
 	// Bounds are the arguments of an approval to remember, with what may differ.
 	Bounds []bound
 
@@ -158,7 +161,7 @@ func (s *Pages) newActionForm(v *page.Visit) (*actionForm, action, error) {
 	form := v.PostForm
 	f := &actionForm{
 		Model: m, Act: a.name, Key: cmp.Or(form.Get(page.IdempotencyName), client.NewID()), List: readList(v.Form),
-		Text: strings.TrimSpace(strings.ReplaceAll(form.Get("text"), "\r\n", "\n")), To: strings.TrimSpace(form.Get("to")), Code: form.Get("code"), Span: form.Get("span"), Uses: form.Get("uses"), Typed: form.Get("typed"),
+		Text: strings.TrimSpace(strings.ReplaceAll(form.Get("text"), "\r\n", "\n")), To: strings.TrimSpace(form.Get("to")), Code: form.Get("code"), Span: form.Get("span"), Uses: form.Get("uses"), Typed: form.Get("typed"), OnlyIf: strings.TrimSpace(form.Get("onlyif")), Until: form.Get("until"),
 		Mode: cmp.Or(form.Get("mode"), "form"), Raw: strings.ReplaceAll(form.Get("raw"), "\r\n", "\n"), Confirmed: make(map[string]bool),
 	}
 	if all := form.Get("visible"); all == "all" || all == "part" {

@@ -73,6 +73,23 @@ func (f *actionForm) SpanText(v *page.Visit, name string) string {
 	return v.T("span."+name) + ", " + v.T("span.until", v.Clock(v.Now.Add(spans[i].length)))
 }
 
+// endTime is a time at which an approval can end.
+type endTime struct{ Value, Text string }
+
+// EndTimes lists when an approval can end. They are times and not durations, so that the same form
+// sent again is the same decision.
+func (f *actionForm) EndTimes(v *page.Visit) (all []endTime) {
+	for _, s := range spans[1:] {
+		at := v.Now.Add(s.length).UTC().Truncate(time.Minute)
+		all = append(all, endTime{at.Format(time.RFC3339), v.T("span."+s.name) + ", " + v.T("span.until", v.Clock(at))})
+	}
+	known := func(e endTime) bool { return e.Value == f.Until }
+	if at, err := time.Parse(time.RFC3339, f.Until); err == nil && !slices.ContainsFunc(all, known) { // of a form that was sent before
+		all = append(all, endTime{f.Until, v.T("span.until", v.Clock(at))})
+	}
+	return all
+}
+
 // SpanOr returns the selected duration, or else one that is neither the shortest nor too long.
 func (f *actionForm) SpanOr(names []string) string {
 	if slices.Contains(names, f.Span) {
@@ -120,7 +137,7 @@ func targetNames(v *page.Visit, targets []string) string {
 
 // RejectReasons lists the reason codes of which a rejection must name one.
 func (m *Model) RejectReasons() []string {
-	if m.Activity == nil || m.Approval == nil {
+	if m.Activity == nil {
 		return nil
 	}
 	return m.Activity.RejectReasons

@@ -68,8 +68,19 @@ func (f *actionForm) decision(answer json.RawMessage) api.Decide {
 	return api.Decide{ResumeID: f.Key, Answer: answer, Shown: f.Shown, Confirm: f.Typed}
 }
 
-func approveAnswer(*actionForm) (json.RawMessage, error) {
-	return json.Marshal(fermata.Decision{Verb: fermata.VerbApprove})
+// approveAnswer approves, perhaps under conditions; f is nil in a batch.
+func approveAnswer(f *actionForm) (json.RawMessage, error) {
+	d := fermata.Decision{Verb: fermata.VerbApprove}
+	if f != nil && f.Act == "approve" {
+		d.Conditions.OnlyIf = f.OnlyIf
+		if f.Until != "" {
+			var err error
+			if d.Conditions.Until, err = time.Parse(time.RFC3339, f.Until); err != nil {
+				return nil, &missingError{"action.until.invalid"}
+			}
+		}
+	}
+	return json.Marshal(d)
 }
 
 func rejectAnswer(f *actionForm) (json.RawMessage, error) {

@@ -182,6 +182,9 @@ class BadConnections(Case):
         control(URL, fault("POST", "/requests", "lose"))
         duplicate = self.agent.create_request("refund", {"order": key + "b"}, allow_duplicate=True)
         self.assertNotEqual(duplicate["runId"], other["runId"])
+        behalf = self.agent.create_request("refund", {"order": key + "b"}, requester="bob", environment="staging", facts={"score": 1})
+        self.assertEqual(self.person.request(behalf["interrupts"][0]["id"])["activity"]["requester"], "bob")
+        self.agent.cancel(behalf["stateKey"])
         for outcome in (other, duplicate):
             control(URL, fault("POST", "/cancel", "lose"))
             self.agent.cancel(outcome["stateKey"])

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/channel"
 	"github.com/fermata-go/fermata/channel/slack"
 	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/examples/dataops/ops"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/policy"
@@ -28,6 +29,7 @@ import (
 	"github.com/fermata-go/fermata/internal/store/memory"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
+	"github.com/fermata-go/fermata/provider/inproc"
 )
 
 // office is a workspace in front of a server with the JSON API. Stored clicks are processed by
@@ -91,6 +93,12 @@ func openOfficeAt(t testing.TB, clock *storeClock, change func(*slack.Config), d
 	must(err)
 	others, err := external.New(external.Config{})
 	must(err)
+	warehouse, err := ops.New(ops.NewWarehouse())
+	must(err)
+	pipeline, err := gated()
+	must(err)
+	flows, err := inproc.New(inproc.Flow(warehouse, inproc.FlowConfig[ops.State]{}), inproc.Flow(pipeline, inproc.FlowConfig[design]{}))
+	must(err)
 	rules, err := policy.Load("policy.yaml", []byte(refundPolicy), policy.Options{})
 	must(err)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -102,7 +110,7 @@ func openOfficeAt(t testing.TB, clock *storeClock, change func(*slack.Config), d
 	if clock != nil {
 		st = watchedStore{o.keys, clock}
 	}
-	e, err := executor.New(executor.Config{Store: st, Sealer: sealer, Providers: []provider.Provider{others}, Poll: 5 * time.Millisecond, Log: log, Desk: people})
+	e, err := executor.New(executor.Config{Store: st, Sealer: sealer, Providers: []provider.Provider{others, flows}, Poll: 5 * time.Millisecond, Log: log, Desk: people})
 	must(err)
 	apiServer, err := server.New(server.Config{Executor: e, Auth: authn.Keys(o.keys), Limits: server.Limits{Rate: 1e6, Burst: 1e6}, Log: log})
 	must(err)

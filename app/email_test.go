@@ -24,6 +24,7 @@ import (
 	"github.com/fermata-go/fermata/internal/serve"
 	"github.com/fermata-go/fermata/internal/server/authn"
 	"github.com/fermata-go/fermata/internal/store"
+	"github.com/fermata-go/fermata/provider/inproc"
 )
 
 // mailServer is an SMTP server on loopback with TLS, which requires a password.
@@ -197,7 +198,7 @@ func TestServe_EmailLinkDecidesOnce(t *testing.T) {
 
 // serveLinkedMail starts a server with a request whose message was sent to an address that is
 // linked, with a policy unless that is "". It returns the browser of ann and the page of the link.
-func serveLinkedMail(t *testing.T, policy string) (r *serve.Server, s *mailServer, browser *http.Client, page string) {
+func serveLinkedMail(t *testing.T, policy string, graphs ...inproc.Graph) (r *serve.Server, s *mailServer, browser *http.Client, page string) {
 	t.Helper()
 	const public = "http://fermata.test"
 	s = startMail(t)
@@ -216,7 +217,7 @@ func serveLinkedMail(t *testing.T, policy string) (r *serve.Server, s *mailServe
 	writeFiles(t, files)
 	r, _ = startOf(t, settingsOf(t, "FERMATA_CHANNELS_EMAIL_HOST="+host, "FERMATA_CHANNELS_EMAIL_PORT="+port, "FERMATA_CHANNELS_EMAIL_CA_FILE="+filepath.ToSlash(s.certFile),
 		"FERMATA_CHANNELS_EMAIL_USERNAME=fermata", "FERMATA_CHANNELS_EMAIL_PASSWORD_FILE=password", "FERMATA_CHANNELS_EMAIL_FROM=Fermata <fermata@example.com>", "FERMATA_CHANNELS_EMAIL_LINK_KEY_FILE=key",
-		"FERMATA_DESK_ROUTES_FILE=routes.yaml", "FERMATA_DESK_POLICY_FILE="+policyFile, "FERMATA_LISTEN_PUBLIC_URL="+public))
+		"FERMATA_DESK_ROUTES_FILE=routes.yaml", "FERMATA_DESK_POLICY_FILE="+policyFile, "FERMATA_LISTEN_PUBLIC_URL="+public), graphs...)
 	input := json.RawMessage(`{"kind":"approval","data":{"action":"refund","args":{"amount":120}}}`)
 	if _, err := r.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "refund-1", Graph: "external:request", Input: input}); err != nil {
 		t.Fatal(err)

@@ -262,11 +262,15 @@ func (t *AssistantTool) read(n yamldoc.Node, client *outbound.Client) {
 	t.readHeaders(n)
 }
 
-// readParameters converts the schema to JSON. It returns the parameters by name; nil if there is a
+// readParameters converts the schema to JSON, and closes it for arguments that it does not name,
+// unless it says what may be in them. It returns the parameters by name; nil if there is a
 // mistake.
 func (t *AssistantTool) readParameters(n yamldoc.Node) (names map[string]parameter) {
 	if t.Parameters == nil {
-		t.Parameters = map[string]any{"type": "object", "additionalProperties": false}
+		t.Parameters = map[string]any{"type": "object"}
+	}
+	if object, ok := t.Parameters.(map[string]any); ok && object["additionalProperties"] == nil && object["unevaluatedProperties"] == nil {
+		object["additionalProperties"] = false
 	}
 	var err error
 	if t.Schema, err = json.Marshal(t.Parameters); err == nil {

@@ -42,7 +42,7 @@ func TestAssistants_AreReadWithDefaultsAndSecrets(t *testing.T) {
 	case support.Title != "support", support.Model.APIKey.Reveal() != "sk-1", support.Limits != AssistantLimits{20, 200_000, AssistantLimits{}.Time + support.Limits.Time}, time.Duration(support.Limits.Time) != 10*time.Minute:
 		t.Errorf("%+v", support)
 	case refund.Method != http.MethodPost, time.Duration(refund.Timeout) != 30*time.Second, refund.MaxResponse != 65536, refund.Secrets["Authorization"].Reveal() != "Bearer t0",
-		string(refund.Schema) != `{"properties":{"euros":{"type":"number"},"order":{"type":"string"}},"required":["order"],"type":"object"}`:
+		string(refund.Schema) != `{"additionalProperties":false,"properties":{"euros":{"type":"number"},"order":{"type":"string"}},"required":["order"],"type":"object"}`:
 		t.Errorf("%+v", refund)
 	case writer.Instructions != "You write.\n", writer.Limits.Steps != 3, writer.Limits.Tokens != 9, time.Duration(writer.Limits.Time) != time.Minute:
 		t.Errorf("%+v", writer)
@@ -56,6 +56,24 @@ func TestAssistants_AreReadWithDefaultsAndSecrets(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%+v %#v", c.Assistants, c.Assistants); strings.Contains(text, "sk-1") || strings.Contains(text, "t0") {
 		t.Errorf("a secret is printed: %s", text)
+	}
+}
+
+// Arguments that the parameters do not name are refused, unless the configuration says otherwise.
+func TestAssistants_ParametersAreClosed(t *testing.T) {
+	secretFiles(t, map[string]string{"openai.key": "sk-1", "shop.token": "Bearer t0"})
+	for key, want := range map[string]string{
+		"":                               `{"additionalProperties":false,"properties"`,
+		"additionalProperties: true, ":   `{"additionalProperties":true,"properties"`,
+		"unevaluatedProperties: false, ": `{"properties"`,
+	} {
+		c, err := load(t, strings.Replace(validAssistant, "parameters: {", "parameters: {"+key, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(c.Assistants[0].Tools[0].Schema); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", key, got, want)
+		}
 	}
 }
 

@@ -6,7 +6,7 @@
 //	})
 //
 // Arguments with a placeholder in the URL are put there. The others are the query of GET and
-// DELETE, and else the JSON body.
+// DELETE, and else the JSON body. An argument cannot replace a part of the query of the URL.
 //
 // A tool that only reads is called at once. A tool that writes is an action under the policy of the
 // run, and an effect: the call happens once, with the approved arguments and an idempotency key.
@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,7 +47,8 @@ type Config struct {
 	// Write says that a call changes something.
 	Write bool
 	// Preview is the URL that says what a call would change, with placeholders; "" if there is
-	// none. It is read with GET before people are asked, and again before the call.
+	// none. It is read with GET before people are asked, and again before the call. It gets only
+	// the arguments with a placeholder.
 	Preview string
 	// Idempotent says that the endpoint ignores a second call with the same idempotency key.
 	Idempotent bool
@@ -72,7 +74,7 @@ func New(c Config) (*tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &endpoint{Config: c, url: template}
+	e := &endpoint{Config: c, url: template, secrets: formsOf(c.Secrets)}
 	option := tool.Repeatable()
 	if c.Write {
 		option = func(*tool.Tool) {}
@@ -88,7 +90,7 @@ func New(c Config) (*tool.Tool, error) {
 		return tool.Guard(t, nil), nil
 	}
 	p := *e
-	p.Method, p.Write = http.MethodGet, false
+	p.Method, p.Write, p.onlyURL = http.MethodGet, false, true
 	if p.url, err = urltemplate.Parse(c.Preview); err != nil {
 		return nil, err
 	}
@@ -112,7 +114,9 @@ func (e *endpoint) preview(ctx context.Context, args json.RawMessage) (any, erro
 
 type endpoint struct {
 	Config
-	url urltemplate.Template
+	url     urltemplate.Template
+	secrets []string // see formsOf
+	onlyURL bool     // arguments without a placeholder are not sent
 }
 
 func (e *endpoint) call(ctx context.Context, args json.RawMessage) (string, error) {
@@ -132,9 +136,10 @@ func (e *endpoint) call(ctx context.Context, args json.RawMessage) (string, erro
 		return "", tool.Errorf("%s failed with status %d: %s", e.Name, answer.Status, text)
 	case answer.Status == http.StatusTooManyRequests:
 		return "", notDone(fmt.Errorf("%s answered 429", request.URL.Hostname()), tool.Errorf("%s was not done: the service has too much to do.", e.Name), answer.RetryAfter)
-	case answer.Status >= 500, answer.Status == http.StatusRequestTimeout, answer.Status == http.StatusConflict && e.Idempotent:
-		// The endpoint, or a proxy in front of it, may have failed after the action. Conflict is
-		// the answer to a key whose first call is still in progress.
+	case answer.Status < 400, answer.Status >= 500, answer.Status == http.StatusRequestTimeout, answer.Status == http.StatusConflict && e.Idempotent:
+		// The endpoint, or a proxy in front of it, may have failed after the action, and redirects
+		// often follow an action. Conflict is the answer to a key whose first call is still in
+		// progress.
 		return "", fmt.Errorf("%s answered %d", request.URL.Hostname(), answer.Status)
 	}
 	return "", tool.Errorf("%s was rejected with status %d. It was not done. %s", e.Name, answer.Status, text)
@@ -185,6 +190,9 @@ func (e *endpoint) request(ctx context.Context, args json.RawMessage) (*http.Req
 	for name := range values {
 		delete(given, name)
 	}
+	if e.onlyURL {
+		clear(given)
+	}
 	text, err := e.url.Expand(values)
 	if err != nil {
 		return nil, err
@@ -196,7 +204,11 @@ func (e *endpoint) request(ctx context.Context, args json.RawMessage) (*http.Req
 	var body []byte
 	if e.Method == http.MethodGet || e.Method == http.MethodDelete {
 		query := target.Query()
+		fixed := slices.Collect(maps.Keys(query))
 		for name, value := range given {
+			if slices.ContainsFunc(fixed, func(other string) bool { return strings.EqualFold(other, name) }) {
+				return nil, fmt.Errorf("the query of its URL has %s already", name)
+			}
 			query.Set(name, plain(value))
 		}
 		if len(given) > 0 {
@@ -237,10 +249,14 @@ func plain(value json.RawMessage) string {
 
 // text returns a response for the model, without secrets.
 func (e *endpoint) text(answer outbound.Response) string {
-	text := strings.ToValidUTF8(string(answer.Body), "\uFFFD")
-	for _, secret := range e.Secrets {
+	text := string(answer.Body)
+	for _, secret := range e.secrets {
 		text = strings.ReplaceAll(text, secret, "(secret)")
 	}
+	if answer.Truncated {
+		text = text[:len(text)-e.begun(text)]
+	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	switch {
 	case answer.Truncated:
 		return text + fmt.Sprintf("\n(The response is longer than %d bytes; the rest is missing.)", e.MaxResponse)
@@ -248,4 +264,40 @@ func (e *endpoint) text(answer outbound.Response) string {
 		return fmt.Sprintf("(The response is empty, with status %d.)", answer.Status)
 	}
 	return text
+}
+
+// begun returns how many bytes at the end of a text may be the beginning of a secret.
+func (e *endpoint) begun(text string) (most int) {
+	for _, secret := range e.secrets {
+		for n := min(len(secret)-1, len(text)); n > most; n-- {
+			if strings.HasSuffix(text, secret[:n]) {
+				most = n
+			}
+		}
+	}
+	return most
+}
+
+// formsOf returns the texts that reveal secrets, the longest ones first: the secrets, what follows
+// an authentication scheme such as Bearer, and how encoders of JSON may write them.
+func formsOf(secrets []string) (forms []string) {
+	for _, secret := range secrets {
+		_, credentials, _ := strings.Cut(secret, " ")
+		for _, text := range []string{secret, strings.TrimSpace(credentials)} {
+			for _, form := range []string{text, quoted(text, false), quoted(text, true)} {
+				forms = append(forms, form, strings.ReplaceAll(form, "/", `\/`))
+			}
+		}
+	}
+	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return slices.DeleteFunc(slices.Compact(forms), func(form string) bool { return form == "" })
+}
+
+// quoted returns a text as in a string of JSON, without the quotes.
+func quoted(text string, html bool) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(html)
+	_ = encoder.Encode(text) // a string has JSON
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), `"`), `"`)
 }

@@ -22,6 +22,8 @@ import (
 
 const parameters = `{"type":"object","required":["order"],"properties":{"order":{"type":"string"},"lang":{"type":"string"},"euros":{"type":"number"},"tags":{"type":"array"}},"additionalProperties":false}`
 
+const secret = `Bearer s3"c/r<t`
+
 // newTool returns a tool that reads from a server at this machine.
 func newTool(t *testing.T, server *httptest.Server, change func(*httptool.Config)) *tool.Tool {
 	t.Helper()
@@ -31,7 +33,7 @@ func newTool(t *testing.T, server *httptest.Server, change func(*httptool.Config
 	}
 	c := httptool.Config{
 		Name: "get_order", Description: "Returns an order.", Parameters: json.RawMessage(parameters), Method: http.MethodGet, URL: server.URL + "/orders/{order}?v=2",
-		Header: http.Header{"Authorization": {"Bearer s3cret"}}, Secrets: []string{"Bearer s3cret"}, Timeout: time.Second, MaxResponse: 40, Client: client,
+		Header: http.Header{"Authorization": {secret}}, Secrets: []string{secret, ""}, Timeout: time.Second, MaxResponse: 40, Client: client,
 	}
 	if change != nil {
 		change(&c)
@@ -52,10 +54,10 @@ func echo(w http.ResponseWriter, r *http.Request) {
 func TestCall_SendsArgumentsInURLQueryAndBody(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(echo))
 	defer server.Close()
-	const args = `{"order":"A/1","lang":"d&e","euros":1.50,"tags":["a"]}`
+	const args = `{"order":"A 1","lang":"d&e","euros":1.50,"tags":["a"]}`
 	for method, want := range map[string]string{
-		http.MethodGet:  `GET /orders/A%2F1?euros=1.50&lang=d%26e&tags=%5B%22a%22%5D&v=2 "" `,
-		http.MethodPost: `POST /orders/A%2F1?v=2 "{\"euros\":1.50,\"lang\":\"d\\u0026e\",\"tags\":[\"a\"]}" application/json`,
+		http.MethodGet:  `GET /orders/A%201?euros=1.50&lang=d%26e&tags=%5B%22a%22%5D&v=2 "" `,
+		http.MethodPost: `POST /orders/A%201?v=2 "{\"euros\":1.50,\"lang\":\"d\\u0026e\",\"tags\":[\"a\"]}" application/json`,
 	} {
 		made := newTool(t, server, func(c *httptool.Config) { c.Method, c.MaxResponse = method, 1000 })
 		got, err := made.Call(t.Context(), json.RawMessage(args))
@@ -73,6 +75,16 @@ func TestCall_FailuresOfReadsAreForTheModel(t *testing.T) {
 			http.Error(w, "no such order", http.StatusNotFound)
 		case "leak":
 			fmt.Fprint(w, "you sent ", r.Header.Get("Authorization"))
+		case "token":
+			fmt.Fprint(w, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), " is expired")
+		case "json":
+			fmt.Fprint(w, `{"a":"Bearer s3\"c\/r<t"}`)
+		case "html":
+			fmt.Fprint(w, `{"b":"s3\"c/r\u003ct"}`)
+		case "cut":
+			fmt.Fprint(w, strings.Repeat("-", 35), r.Header.Get("Authorization"))
+		case "cut-token":
+			fmt.Fprint(w, strings.Repeat("-", 35), `s3\"c/r<t`)
 		case "long":
 			fmt.Fprint(w, strings.Repeat("0123456789", 5))
 		case "empty":
@@ -85,12 +97,18 @@ func TestCall_FailuresOfReadsAreForTheModel(t *testing.T) {
 	}))
 	defer server.Close()
 	for order, want := range map[string]tool.Result{
-		"missing": {Text: "get_order failed with status 404: no such order\n", Failed: true},
-		"leak":    {Text: "you sent (secret)"},
-		"long":    {Text: "0123456789012345678901234567890123456789\n(The response is longer than 40 bytes; the rest is missing.)"},
-		"empty":   {Text: "(The response is empty, with status 204.)"},
-		"slow":    {Text: "get_order failed: 127.0.0.1 was not reached: it timed out.", Failed: true},
-		"..":      {Text: `get_order was not called: a segment of the path would be "." or "..".`, Failed: true},
+		"missing":   {Text: "get_order failed with status 404: no such order\n", Failed: true},
+		"leak":      {Text: "you sent (secret)"},
+		"token":     {Text: "(secret) is expired"},
+		"json":      {Text: `{"a":"(secret)"}`},
+		"html":      {Text: `{"b":"(secret)"}`},
+		"cut":       {Text: strings.Repeat("-", 35) + "\n(The response is longer than 40 bytes; the rest is missing.)"},
+		"cut-token": {Text: strings.Repeat("-", 35) + "\n(The response is longer than 40 bytes; the rest is missing.)"},
+		"long":      {Text: "0123456789012345678901234567890123456789\n(The response is longer than 40 bytes; the rest is missing.)"},
+		"empty":     {Text: "(The response is empty, with status 204.)"},
+		"slow":      {Text: "get_order failed: 127.0.0.1 was not reached: it timed out.", Failed: true},
+		"..":        {Text: `get_order was not called: a segment of the path would be "." or "..".`, Failed: true},
+		"../a":      {Text: "get_order was not called: an argument in the path contains a slash, a backslash or a control character.", Failed: true},
 	} {
 		made := newTool(t, server, func(c *httptool.Config) { c.Timeout = 200 * time.Millisecond })
 		if got, err := made.Call(t.Context(), json.RawMessage(`{"order":"`+order+`"}`)); err != nil || got != want {
@@ -103,6 +121,20 @@ func TestCall_FailuresOfReadsAreForTheModel(t *testing.T) {
 	}
 	if got, err := made.Call(t.Context(), json.RawMessage(`{"order":"a","other":1}`)); err != nil || !got.Failed || !strings.Contains(got.Text, "arguments are invalid") {
 		t.Errorf("an unknown argument: %+v, %v", got, err)
+	}
+}
+
+// An argument cannot replace a part of the query that the configuration has.
+func TestCall_RefusesArgumentsThatCollideWithTheQuery(t *testing.T) {
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls++ }))
+	defer server.Close()
+	for query, args := range map[string]string{"?lang=de&v=2": `{"order":"a","lang":"en"}`, "?Lang": `{"order":"a","lang":"en"}`, "?lang={order}": `{"order":"a","lang":"en"}`} {
+		made := newTool(t, server, func(c *httptool.Config) { c.URL = server.URL + "/orders/{order}" + query })
+		got, err := made.Call(t.Context(), json.RawMessage(args))
+		if want := "get_order was not called: the query of its URL has lang already."; err != nil || !got.Failed || got.Text != want || calls > 0 {
+			t.Errorf("%s: %+v, %v after %d calls, want %s", query, got, err, calls, want)
+		}
 	}
 }
 
@@ -133,9 +165,10 @@ func TestI4_WriteNeedsAnApproval(t *testing.T) {
 // The approver sees what the preview says, and sees it again if it has changed before the call.
 func TestPreview_IsShownAndReadAgain(t *testing.T) {
 	items, calls := 3, 0
+	const uri = "/orders/a/preview?full=1"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.Method + " " + r.URL.Path {
-		case "GET /orders/a/preview":
+		switch r.Method + " " + r.RequestURI {
+		case "GET " + uri:
 			fmt.Fprintf(w, `{"items":%d}`, items)
 		case "POST /orders/a":
 			calls++
@@ -145,21 +178,12 @@ func TestPreview_IsShownAndReadAgain(t *testing.T) {
 	}))
 	defer server.Close()
 	made := newTool(t, server, func(c *httptool.Config) {
-		c.Method, c.Write, c.Preview = http.MethodPost, true, server.URL+"/orders/{order}/preview"
+		c.Method, c.Write, c.Preview = http.MethodPost, true, server.URL+"/orders/{order}/preview?full=1"
+		c.URL = server.URL + "/orders/{order}"
 	})
-	g := graph.New[string]("g")
-	g.Node("n", func(ctx context.Context, s string) (string, error) {
-		got, err := made.Call(ctx, json.RawMessage(`{"order":"a"}`))
-		return got.Text, err
-	})
-	g.Edge(graph.Start, "n")
-	g.Edge("n", graph.End)
-	flow, err := g.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	flow := flowOf(t, made, `{"order":"a","lang":"de","euros":3}`)
 	kept := graph.WithStore(memory.New())
-	_, err = flow.Run(t.Context(), "", kept, graph.WithRun("r"))
+	_, err := flow.Run(t.Context(), "", kept, graph.WithRun("r"))
 	for _, want := range []string{`{"items":3}`, `{"items":1}`} {
 		info, waits := fermata.ExtractInterruptInfo(err)
 		if !waits || calls > 0 {
@@ -175,4 +199,47 @@ func TestPreview_IsShownAndReadAgain(t *testing.T) {
 	if err != nil || calls != 1 {
 		t.Errorf("%v after %d calls", err, calls)
 	}
+}
+
+// A redirect of a write says nothing about what has happened: many services answer so after they
+// have done it.
+func TestWrite_RedirectIsInDoubt(t *testing.T) {
+	for _, status := range []int{300, 301, 302, 303, 304, 307, 308} {
+		calls := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			calls++
+			w.Header().Set("Location", "/done")
+			w.WriteHeader(status)
+		}))
+		made := newTool(t, server, func(c *httptool.Config) { c.Method, c.Write = http.MethodPost, true })
+		flow, kept := flowOf(t, made, `{"order":"a"}`), graph.WithStore(memory.New())
+		_, err := flow.Run(t.Context(), "", kept, graph.WithRun("r"))
+		info, _ := fermata.ExtractInterruptInfo(err)
+		if info == nil {
+			t.Fatal(err)
+		}
+		_, err = flow.Resume(t.Context(), "r", kept, graph.Answer(info.Interrupts[0].ID, fermata.Decision{Verb: fermata.VerbApprove}))
+		info, _ = fermata.ExtractInterruptInfo(err)
+		if info == nil || info.Interrupts[0].Kind != fermata.EffectInDoubt.Name() || calls != 1 {
+			t.Errorf("%d: %v after %d calls", status, err, calls)
+		}
+		server.Close()
+	}
+}
+
+// flowOf returns a flow that makes one call.
+func flowOf(t *testing.T, made *tool.Tool, args string) *graph.Flow[string] {
+	t.Helper()
+	g := graph.New[string]("g")
+	g.Node("n", func(ctx context.Context, s string) (string, error) {
+		got, err := made.Call(ctx, json.RawMessage(args))
+		return got.Text, err
+	})
+	g.Edge(graph.Start, "n")
+	g.Edge("n", graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return flow
 }

@@ -14,8 +14,8 @@ func TestExpand_EscapesValues(t *testing.T) {
 	if err != nil || !slices.Equal(parsed.Names(), []string{"order", "lang"}) {
 		t.Fatalf("%v, %v", parsed.Names(), err)
 	}
-	got, err := parsed.Expand(map[string]string{"order": "A/1?b#c..", "lang": "d&e=f"})
-	if want := "https://shop.example.com/orders/A%2F1%3Fb%23c../lines?lang=d%26e%3Df&again=A%2F1%3Fb%23c.."; err != nil || got != want {
+	got, err := parsed.Expand(map[string]string{"order": "A 1?b#c..", "lang": "d&e=f/../%2f"})
+	if want := "https://shop.example.com/orders/A%201%3Fb%23c../lines?lang=d%26e%3Df%2F..%2F%252f&again=A+1%3Fb%23c.."; err != nil || got != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
 }
@@ -25,9 +25,39 @@ func TestExpand_RejectsValuesThatChangeThePath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, values := range []map[string]string{{"one": "."}, {"one": ".", "two": "."}, {"one": "x"}, {}} {
+	for _, values := range []map[string]string{{"one": "x"}, {}} {
 		if got, err := parsed.Expand(values); err == nil {
 			t.Errorf("%v: %s", values, got)
+		}
+	}
+	for _, values := range [][2]string{
+		{".", "."}, {"%2e", "%2E"}, {"%25", "2e."}, {".", ".;x"}, {"../../admin/", "users"}, {"a", "/b"}, {"a", `\b`}, {"a", "\x00"}, {"a", "%00"},
+		{"a", "%2fb"}, {"a", "%5Cb"}, {"a", "%252Fb"}, {"a", "%25252fb"}, {"%", "2fb"}, {"%2", "fb"}, {"a", "%%32f"}, {"a", "%c0%af"},
+	} {
+		if got, err := parsed.Expand(map[string]string{"one": values[0], "two": values[1]}); err == nil {
+			t.Errorf("%q: %s", values, got)
+		}
+	}
+	for _, value := range []string{"100%", "%zz", "a.b", "...", "a..b", "é", "a;b", "1:2@3"} {
+		if _, err := parsed.Expand(map[string]string{"one": value, "two": "x"}); err != nil {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}
+
+// The configuration may have an escaped slash in the path. A value may not.
+func TestExpand_KeepsTheEscapesOfTheTemplate(t *testing.T) {
+	parsed, err := urltemplate.Parse("https://git.example.com/projects/a%2F{project}/issues")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := parsed.Expand(map[string]string{"project": "b"})
+	if want := "https://git.example.com/projects/a%2Fb/issues"; err != nil || got != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	for _, value := range []string{"..", "b/c", "b%2Fc"} {
+		if got, err := parsed.Expand(map[string]string{"project": value}); err == nil {
+			t.Errorf("%s: %s", value, got)
 		}
 	}
 }

@@ -151,6 +151,9 @@ type Respond struct {
 	// Choice groups equal votes if several people must agree. By default they must give the same
 	// value.
 	Choice string
+	// Reason and Codes are those of an edit of a held run.
+	Reason string
+	Codes  []string
 }
 
 // AskClarification asks the requester or the run a question. The request stays open.

@@ -79,7 +79,13 @@ func (a Respond) apply(d *update) error {
 	if err := d.checkText(a.Choice, false); err != nil {
 		return err
 	}
-	return d.recordVote(Vote{Verb: requirement.VerbRespond, Choice: choice, Value: slices.Clone(a.Value)}, "answered")
+	if d.r.Subject.Kind == holdKind { // the value is an edit
+		if err := d.checkReasonCodes("an edit", ErrInvalidEdit, a.Codes, d.r.Requirement.EditReasons); err != nil {
+			return err
+		}
+	}
+	d.note = a.Reason
+	return d.recordVote(Vote{Verb: requirement.VerbRespond, Choice: choice, Value: slices.Clone(a.Value), Reason: a.Reason, Codes: slices.Clone(a.Codes)}, "answered")
 }
 
 func (a Abandon) apply(d *update) error {

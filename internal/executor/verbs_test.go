@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -8,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
 	"github.com/fermata-go/fermata/internal/desk"
 	"github.com/fermata-go/fermata/internal/executor"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/store"
 	"github.com/fermata-go/fermata/internal/store/memory"
+	"github.com/fermata-go/fermata/provider/inproc"
 )
 
 // People approve and reject gates and holds with the verbs of an approval. The run gets what the
@@ -108,7 +111,7 @@ func TestVerbs_InvalidOnesAreRefused(t *testing.T) {
 		for _, graph := range []string{"held", "gated"} {
 			asked := waits(t, mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: graph, Graph: "inproc:" + graph, Input: json.RawMessage(`{"table":"users"}`), Actor: "bot"}))
 			for _, answer := range []string{
-				`{"verb":"expire"}`, `{"verb":"return","reason":"again"}`, `{"verb":"maybe"}`, `{"verb":"approve","args":{"table":"logs"}}`, `{"verb":"approve","more":1}`, `{"verb":"approve","args":7}`, `"approve"`,
+				`{"verb":"expire"}`, `{"verb":"return","reason":"again"}`, `{"verb":"maybe"}`, `{"verb":"deny"}`, `{"verb":"reject","comment":"no"}`, `{"verb":7}`, `{"verb":"reject","args":{"table":"logs"}}`, `{"verb":"approve","args":{"table":"logs"}}`, `{"verb":"approve","more":1}`, `{"verb":"approve","args":7}`, `"approve"`,
 			} {
 				_, err := e.Decide(t.Context(), executor.DecideRequest{
 					Account: "acme", ResumeID: graph + answer, Actor: "ann", Auth: requirement.AuthSSO, Targets: map[string]executor.Answer{asked.Interrupts[0].ID: {Value: json.RawMessage(answer)}},
@@ -171,5 +174,51 @@ func TestVerbs_ApprovedGateMakesAPriorApprover(t *testing.T) {
 	}
 	if err := say(second, "ben"); err != nil {
 		t.Errorf("ben: %v", err)
+	}
+}
+
+// A state that has a member "verb" is approved, rejected and edited like any other: an object with a
+// verb is never taken for a state.
+func TestVerbs_StateWithAVerb(t *testing.T) {
+	done := func(_ context.Context, s map[string]any) (map[string]any, error) {
+		s["done"] = s["verb"]
+		return s, nil
+	}
+	g := graph.New[map[string]any]("open")
+	g.Node("act", done)
+	g.Edge(graph.Start, "act")
+	g.Edge("act", graph.End)
+	g.HoldBefore("act")
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[map[string]any]{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := executorOf(t, memory.NewStore(nil), in, nil)
+	for answer, want := range map[string]string{
+		`{"verb":"approve"}`:                        `"done":"deploy"`,
+		`{"verb":"approve","args":{"verb":"stop"}}`: `"done":"stop"`,
+		`{"verb":"reject","reason":"no"}`:           "rejected",
+		`{"verb":"stop"}`:                           "refused",
+		`{"verb":"return","reason":"no!"}`:          "refused",
+		`{"verb":"reject","comment":"no!"}`:         "refused",
+	} {
+		id := waits(t, mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: answer, Graph: "inproc:open", Input: json.RawMessage(`{"verb":"deploy"}`), Actor: "bot"})).Interrupts[0].ID
+		out, err := e.Decide(t.Context(), executor.DecideRequest{
+			Account: "acme", ResumeID: answer, Actor: "ann", Auth: requirement.AuthSSO, Targets: map[string]executor.Answer{id: {Value: json.RawMessage(answer)}},
+		})
+		got := "refused"
+		switch o := out.(type) {
+		case fermata.Completed:
+			got = string(o.Output)
+		case fermata.Failed:
+			got = o.Code
+		}
+		if _, invalid := errors.AsType[*fermata.AnswerError](err); !strings.Contains(got, want) || (err != nil) != (want == "refused") || err != nil && !invalid {
+			t.Errorf("%s: %s, %v; want %s", answer, got, err, want)
+		}
 	}
 }

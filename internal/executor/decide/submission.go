@@ -79,7 +79,7 @@ type submission struct {
 	shownDigest  string          // the digest of what the person saw
 	rendering    string          // the hash of the rendering that the person saw
 	confirm      string          // the text that the person typed
-	codes        []string        // of an answer to a gate
+	said         verbAnswer      // the answer to a gate or a hold, if it has a verb
 	value        json.RawMessage // as the provider has checked it
 	// decision is set if the submission approves or rejects an action, a gate or a hold. approval
 	// is set if it is an action.
@@ -113,7 +113,7 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Requ
 			if err := dc.checkNotMasked(l, w.interrupt, submitted.Value); err != nil {
 				return nil, err
 			}
-			if err := dc.readVerb(&submitted, &w); err != nil {
+			if err := dc.readVerb(l, &submitted, &w); err != nil {
 				return nil, err
 			}
 			if isReturn, err := dc.checkReturn(l, submitted, &w); err != nil {
@@ -173,7 +173,7 @@ func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json
 		return nil, &RefusedError{Result: store.ResultWithdrawn}
 	case len(open) > 1: //mutate:ambiguous-answer
 		return nil, fmt.Errorf("%w: %d requests are open; name the one that is answered", errs.ErrInvalid, len(open))
-	case open[0].Kind == fermata.Approval.Name() || open[0].Kind == fermata.EffectInDoubt.Name() || open[0].Kind == docs.GateKind:
+	case open[0].Kind == fermata.Approval.Name() || open[0].Kind == fermata.EffectInDoubt.Name() || open[0].Kind == docs.GateKind || open[0].Kind == docs.HoldKind:
 		return nil, &errs.UnnamedInterruptError{Interrupt: open[0].ID, Kind: open[0].Kind}
 	}
 	return map[string]Answer{open[0].ID: {Value: value}}, nil

@@ -3,10 +3,12 @@ package decide
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/internal/attest"
 	"github.com/fermata-go/fermata/internal/executor/docs"
+	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
@@ -15,8 +17,8 @@ var (
 	errGateEdit   = errors.New("a gate has no arguments to edit")
 )
 
-// verbAnswer is the answer to a gate or a hold in the words of an approval. Args is the edited
-// state of a held run.
+// verbAnswer is the answer to a gate or a hold in the words of an approval. Args is the edited state
+// of a held run.
 type verbAnswer struct {
 	Verb   fermata.Verb    `json:"verb"`
 	Reason string          `json:"reason,omitempty"`
@@ -24,33 +26,40 @@ type verbAnswer struct {
 	Args   json.RawMessage `json:"args,omitempty"`
 }
 
-// readVerb converts the answer to a gate or a hold that has a verb: to the signal of the gate, or
-// to the state of the held run. The rejection of a hold has no answer: the value of submitted is
-// nil then. Other answers stay as they are.
-func (dc *Decider) readVerb(submitted *Answer, w *submission) error {
-	var said verbAnswer
+// readVerb converts the answer to a gate or a hold that has a member "verb": to the signal of the
+// gate, or to the state of the held run. The rejection of a hold has no answer: the value of
+// submitted is nil then. An object with a verb is never taken for a state: what is not a decision in
+// every detail is refused.
+func (dc *Decider) readVerb(l *runSnapshot, submitted *Answer, w *submission) error {
 	kind := w.interrupt.Kind
-	if kind != docs.GateKind && kind != docs.HoldKind || strictjson.Decode(submitted.Value, &said) != nil {
+	if kind != docs.GateKind && kind != docs.HoldKind || attest.Members(submitted.Value)["verb"] == nil {
 		return nil
-	}
-	if kind == docs.HoldKind { // a held state may have such a field
-		held, err := dc.store.Data(w.interrupt)
-		if err != nil || attest.Members(held)["verb"] != nil {
-			return err
-		}
 	}
 	invalid := func(err error) error { return &fermata.AnswerError{ID: w.Interrupt, Kind: kind, Err: err} }
-	switch {
-	case said.Verb == fermata.VerbExpire:
+	var said verbAnswer
+	if err := strictjson.Decode(submitted.Value, &said); err != nil {
+		return invalid(fmt.Errorf("the decision is not valid: %w", err))
+	}
+	switch said.Verb {
+	case fermata.VerbApprove, fermata.VerbReject:
+	case fermata.VerbReturn:
+		stored, err := l.requestDoc(dc, w.Interrupt)
+		if err == nil && (stored.Requirement.OnEscalate != requirement.EscalateReturns || said.Args != nil || said.Codes != nil) {
+			err = invalid(errNoReturn)
+		}
+		return err
+	case fermata.VerbExpire:
 		return invalid(errExpireVerb)
-	case said.Verb != fermata.VerbApprove && said.Verb != fermata.VerbReject:
-		return nil
-	case kind == docs.GateKind && said.Args != nil:
+	default:
+		return invalid(fmt.Errorf("the verb is %q, and not approve, reject or return", said.Verb))
+	}
+	w.said = said
+	switch {
+	case said.Args != nil && (kind == docs.GateKind || said.Verb == fermata.VerbReject):
 		return invalid(errGateEdit)
 	case kind == docs.GateKind:
 		value, err := json.Marshal(signal{Approved: new(said.Verb == fermata.VerbApprove), Feedback: said.Reason})
 		submitted.Value = value
-		w.codes = said.Codes
 		return err
 	case said.Verb == fermata.VerbReject:
 		w.decision = &fermata.Decision{Verb: said.Verb, Reason: said.Reason, Codes: said.Codes}
@@ -72,10 +81,10 @@ type signal struct {
 // readSignal makes the answer to a gate a decision.
 func (w *submission) readSignal() error {
 	var said signal
-	if err := json.Unmarshal(w.value, &said); err != nil || said.Approved == nil {
-		return err // the gate of another program: it is answered
+	if json.Unmarshal(w.value, &said) != nil || said.Approved == nil {
+		return &fermata.AnswerError{ID: w.Interrupt, Kind: w.interrupt.Kind, Err: errors.New(`"approved" is missing`)}
 	}
-	w.decision = &fermata.Decision{Verb: fermata.VerbReject, Reason: said.Feedback, Codes: w.codes}
+	w.decision = &fermata.Decision{Verb: fermata.VerbReject, Reason: said.Feedback, Codes: w.said.Codes}
 	if *said.Approved {
 		w.decision.Verb = fermata.VerbApprove
 	}
@@ -95,7 +104,7 @@ func (dc *Decider) readState(w *submission) error {
 		same = err == nil && invalid == nil && string(before) == string(after)
 	}
 	if same {
-		w.value, w.decision = nil, &fermata.Decision{Verb: fermata.VerbApprove}
+		w.value, w.decision = nil, &fermata.Decision{Verb: fermata.VerbApprove, Reason: w.said.Reason}
 	}
 	return nil
 }

@@ -300,7 +300,7 @@ func (dc *Decider) touchApprovers(ctx context.Context, c *txn.Tx) error {
 
 // approvals returns 1 if the submission approves an action, else 0.
 func (w *submission) approvals() int {
-	if w.open && w.decision != nil && w.decision.Verb == fermata.VerbApprove {
+	if w.open && (w.decision != nil && w.decision.Verb == fermata.VerbApprove || w.decision == nil && w.returned == nil && w.interrupt.Kind == docs.HoldKind) {
 		return 1
 	}
 	return 0
@@ -314,7 +314,7 @@ func (w submission) toAct(request Request) desk.Command {
 	case w.returned != nil:
 		return desk.Escalate{From: from, Reason: w.returned.Reason}
 	case w.decision == nil:
-		return desk.Respond{From: from, Value: w.value, Choice: w.voteKey()}
+		return desk.Respond{From: from, Value: w.value, Choice: w.voteKey(), Reason: w.said.Reason, Codes: w.said.Codes}
 	case w.decision.Verb == fermata.VerbReject:
 		act := desk.Reject{From: from, Codes: w.decision.Codes, Reason: w.decision.Reason}
 		if act.Reason == "" && len(act.Codes) == 0 {

@@ -213,18 +213,18 @@ func (h *Run) requestsOfEffect(ctx context.Context, question store.Interrupt) ([
 // PriorApprovers returns the actors who approved, or edited and thereby approved, something else in
 // the same run.
 func (h *Run) PriorApprovers(ctx context.Context, request desk.Request, also []string) ([]string, error) {
-	docs, err := h.AllRequests(ctx)
+	all, err := h.AllRequests(ctx)
 	if err != nil {
 		return nil, err
 	}
 	same, err := h.relatedRequests(ctx, request)
 	prior := slices.Clone(also)
-	for _, doc := range docs {
+	for _, doc := range all {
 		if slices.Contains(same, doc.ID) {
 			continue
 		}
 		for _, vote := range doc.Votes {
-			if vote.Verb == requirement.VerbApprove {
+			if vote.Verb == requirement.VerbApprove || vote.Verb == requirement.VerbRespond && doc.Subject.Kind == docs.HoldKind { // an edited hold
 				prior = append(prior, vote.By)
 			}
 		}

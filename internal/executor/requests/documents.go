@@ -198,11 +198,16 @@ func (s *Service) addInvolved(ctx context.Context, ask *desk.RequestSpec, sessio
 	same, err := session.History.RequestsForAction(ctx, address, ask.ID, ask.Subject)
 	ask.Subject.Authors = authors(docs, ask.Subject.Requester, ask.Subject.Agent)
 	for _, doc := range docs {
-		if prior && doc.Decision != nil && doc.Decision.Outcome == desk.OutcomeApproved && !slices.Contains(same, doc.ID) {
+		if prior && approved(doc) && !slices.Contains(same, doc.ID) {
 			ask.Subject.PriorApprovers = append(ask.Subject.PriorApprovers, doc.Decision.By...)
 		}
 	}
 	return err
+}
+
+// approved reports whether people let something happen: they approved it, or edited a held run.
+func approved(doc desk.Request) bool {
+	return doc.Decision != nil && (doc.Decision.Outcome == desk.OutcomeApproved || doc.Decision.Outcome == desk.OutcomeAnswered && doc.Subject.Kind == docs.HoldKind)
 }
 
 // authors returns the actors whose input a run has used: see [desk.Subject].

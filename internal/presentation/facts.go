@@ -43,6 +43,13 @@ func (w *words) factsOf(value, was, schema json.RawMessage) (facts []api.Fact) {
 		}
 		facts = append(facts, f)
 	}
+	if old, err := safehtml.Parse(was); err == nil {
+		for _, m := range old.Members {
+			if _, kept := members[m.Name]; !kept {
+				facts = append(facts, api.Fact{Label: Plain(m.Name), Value: w.t["removed"], Was: fact(m.Name, m.Value.Raw, before).Value})
+			}
+		}
+	}
 	return facts
 }
 

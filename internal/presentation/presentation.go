@@ -177,9 +177,8 @@ func (w *words) hold() {
 		w.Title = capitalized(name)
 		w.Sentence = w.from() + " " + w.t["is held before"] + " " + name
 	}
-	w.Facts = slices.DeleteFunc(w.factsOf(w.Data, nil, w.AnswerSchema), func(f api.Fact) bool {
-		return f.Value == `""` || f.Value == "[]" || f.Value == "{}" || f.Value == "null"
-	})
+	members := membersOf(w.Data)
+	w.Facts = slices.DeleteFunc(w.factsOf(w.Data, nil, w.AnswerSchema), func(f api.Fact) bool { return string(members[f.Label]) == `""` })
 	w.addVerb(requirement.VerbApprove, w.t["approve"], stylePrimary, nil)
 	if w.allows(requirement.VerbRespond) && len(w.Masked) == 0 {
 		edit := api.Action{Name: string(requirement.VerbEdit), Label: w.t["edit"], Answer: verbAnswer(requirement.VerbApprove), Form: cmp.Or(rawText(w.AnswerSchema), "{}").raw(), At: "args", Value: w.Data}

@@ -177,3 +177,50 @@ func TestOf_EditedArguments(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+// An argument that an edit removed is shown.
+func TestOf_RemovedArguments(t *testing.T) {
+	s := kinds["approval"].source(t)
+	s.Edited = json.RawMessage(`{"amount":120.00,"currency":"EUR","order":17}`)
+	if p := presentation.Of(s); !slices.ContainsFunc(p.Facts, func(f api.Fact) bool { return f.Label == "iban" && f.Value == "(removed)" && f.Was == desk.Masked }) {
+		t.Errorf("%+v", p.Facts)
+	}
+}
+
+// Data that is not shown as actions is shown as facts, whatever its name is.
+func TestOf_DropsNoData(t *testing.T) {
+	a := asked{kind: "change", data: `{"question":"Apply the change?","options":{"drop_database":true},"suggestedActions":"wipes prod","excluded":[],"max":null}`, schema: `{"type":"boolean"}`}
+	p := presentation.Of(a.source(t))
+	for _, label := range []string{"options", "suggestedActions", "excluded", "max"} {
+		if !slices.ContainsFunc(p.Facts, func(f api.Fact) bool { return f.Label == label }) {
+			t.Errorf("%s is not among %+v", label, p.Facts)
+		}
+	}
+	a = asked{kind: "choice", data: `{"question":"Which plan?","options":[{"id":"a","label":"A","price":9},{"id":"b","label":"B"}]}`, schema: kinds["choice"].schema}
+	if p := presentation.Of(a.source(t)); !slices.ContainsFunc(p.Facts, func(f api.Fact) bool { return f.Label == "options" && strings.Contains(f.Value, "price") }) {
+		t.Errorf("%+v", p.Facts)
+	}
+}
+
+// A label of the agent cannot hide what is answered.
+func TestOf_MisleadingLabels(t *testing.T) {
+	for suggestions, want := range map[string][]string{
+		`[{"label":"Approve","action":"reject"},{"label":"No, reject it","action":"approve"}]`: {"Approve", "Reject"},
+		`[{"label":"Yes","action":"reject"},{"label":"Yes","action":"approve"}]`:               {"Approve", "Reject"},
+		`[{"label":"Do not reject","action":"reject","isPrimary":true}]`:                       {"Approve", "Do not reject: answers reject"},
+	} {
+		a := asked{kind: "review", data: `{"question":"Publish?","suggestedActions":` + suggestions + `}`, schema: `{"enum":["approve","reject"]}`}
+		var got []string
+		for _, action := range presentation.Of(a.source(t)).Actions {
+			if action.Name == "respond" {
+				got = append(got, strings.TrimSuffix(action.Label+": "+action.Detail, ": "))
+			}
+			if string(action.Answer) == `"reject"` && action.Style != "danger" {
+				t.Errorf("%+v", action)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", suggestions, got, want)
+		}
+	}
+}

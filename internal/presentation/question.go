@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
@@ -96,10 +97,12 @@ func (w *words) questionFacts(text string, members map[string]json.RawMessage) {
 	}
 	w.Facts = slices.DeleteFunc(facts, func(f api.Fact) bool {
 		switch f.Label {
-		case "options", "suggestedActions": // they are actions
-			return len(w.Actions) > 1
+		case "options":
+			return len(w.Actions) > 1 && w.Request.Subject.Kind == choiceKind && hasOnly(members[f.Label], "id", "label", "detail")
+		case "suggestedActions":
+			return len(w.Actions) > 1 && hasOnly(members[f.Label], "id", "label", "action", "isPrimary")
 		}
-		return f.Value == "[]" || f.Value == PlainBlock(text) && len(text) <= maxTitle
+		return !f.Flagged && f.Value == text && len(text) <= maxTitle // the heading has all of it
 	})
 	w.addDetails()
 }
@@ -121,7 +124,7 @@ func (w *words) answerActions(members map[string]json.RawMessage) bool {
 		return len(options) > 0 && member == ""
 	}
 	rest, required := without(form, member)
-	named := suggested(members)
+	named := suggested(members, options)
 	for i, option := range options {
 		value := option.Value
 		name := named[string(value)]
@@ -130,13 +133,14 @@ func (w *words) answerActions(members map[string]json.RawMessage) bool {
 			Name: string(requirement.VerbRespond), Label: clip(Plain(cmp.Or(name.Label, label, capitalized(humanize(stringOr(value))))), maxTitle), Detail: Plain(detail),
 			Answer: value, Form: rest, Optional: rest != nil && !required,
 		}
-		if said := Plain(stringOr(value)); a.Detail == "" && !strings.Contains(strings.ToLower(a.Label), strings.ToLower(humanize(said))) {
-			a.Detail = said // the agent chose a label that does not say what is answered
+		if said := Plain(stringOr(value)); folded(a.Label) != folded(said) { // the agent chose the label
+			a.Detail = strings.TrimSuffix(w.t["answers"]+" "+said+"; "+a.Detail, "; ")
 		}
-		if i == 0 && len(named) == 0 || name.IsPrimary {
-			a.Style = stylePrimary
-		} else if s := stringOf(value); s == "reject" || s == "deny" || s == "decline" {
+		switch s := stringOf(value); {
+		case s == "reject" || s == "deny" || s == "decline":
 			a.Style = styleDanger
+		case i == 0 && len(named) == 0 || name.IsPrimary:
+			a.Style = stylePrimary
 		}
 		if member != "" {
 			a.Answer, _ = json.Marshal(map[string]json.RawMessage{member: value}) // valid JSON
@@ -153,17 +157,49 @@ type suggestion struct {
 	IsPrimary bool            `json:"isPrimary"`
 }
 
-// suggested returns the suggested answers of a question by their value.
-func suggested(members map[string]json.RawMessage) map[string]suggestion {
+// suggested returns the suggested answers of a question by their value. A label that names another
+// option, or that two options have, is not used: it could make a person choose the wrong one.
+func suggested(members map[string]json.RawMessage, options []schemaform.Option) map[string]suggestion {
 	var list []suggestion
 	if json.Unmarshal(members["suggestedActions"], &list) != nil {
 		return nil
 	}
-	named := make(map[string]suggestion)
+	named, count := make(map[string]suggestion), make(map[string]int)
 	for _, s := range list {
+		count[folded(s.Label)]++
+	}
+	for _, s := range list {
+		misleads := slices.ContainsFunc(options, func(o schemaform.Option) bool {
+			return string(o.Value) != string(s.Action) && strings.Contains(folded(s.Label), folded(stringOr(o.Value)))
+		})
+		if misleads || count[folded(s.Label)] > 1 {
+			s.Label = ""
+		}
 		named[string(s.Action)] = s
 	}
 	return named
+}
+
+// folded returns the letters and digits of a text in lower case.
+func folded(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, text)
+}
+
+// hasOnly reports whether a value is a list of objects with only these members, which are shown as
+// actions.
+func hasOnly(list json.RawMessage, names ...string) bool {
+	var objects []map[string]json.RawMessage
+	if json.Unmarshal(list, &objects) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(objects, func(o map[string]json.RawMessage) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(o)), func(name string) bool { return !slices.Contains(names, name) })
+	})
 }
 
 // choiceOf returns the options of an answer that is a choice, or of the only required member of it.

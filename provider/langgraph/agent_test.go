@@ -395,7 +395,7 @@ func TestLangGraph_BreakpointIsAHoldWhoseStateCanBeEdited(t *testing.T) {
 // A breakpoint is approved or rejected like an action, and the state of the graph says by whom.
 func TestLangGraph_BreakpointRecordsTheGrant(t *testing.T) {
 	grant := func(c *langgraph.Config) { c.GrantField, c.ApproverField = "approval", "approver" }
-	for answer, want := range map[string]int{`{"verb":"approve"}`: 3, `{"verb":"approve","args":{"amount":50,"approver":"eve"}}`: 50} {
+	for answer, want := range map[string]int{`{"verb":"approve"}`: 3, `{"verb":"approve","args":{"amount":50,"approver":"eve"}}`: 50, `{"verb":"approve","args":{"amount":3,"sent":0,"approval":"","approver":""}}`: 3} {
 		t.Run(answer, func(t *testing.T) {
 			a := newAgentWith(t, "breakpoint", grant)
 			var done struct {

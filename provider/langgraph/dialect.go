@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/fermata-go/fermata"
@@ -248,10 +249,7 @@ func (q *question) check(answer json.RawMessage) (json.RawMessage, error) {
 		return checked, err
 	}
 	if q.Dialect == dialectBreakpoint {
-		if _, err := strictjson.Members(answer); err != nil && string(bytes.TrimSpace(answer)) != "null" {
-			return nil, errors.New("the answer to a breakpoint is null or an object with the values to change")
-		}
-		return bytes.Clone(answer), nil
+		return q.checkState(answer)
 	}
 	if string(bytes.TrimSpace(answer)) == "null" {
 		return nil, errors.New("null is not an answer")
@@ -373,10 +371,43 @@ func (q *question) inboxResponse() (any, error) {
 	return object{"type": "ignore", "args": nil}, nil
 }
 
+// checkState returns the whole state after an answer to a breakpoint, which is null or an object with
+// the values to change; null if it changes nothing.
+func (q *question) checkState(answer json.RawMessage) (json.RawMessage, error) {
+	if string(bytes.TrimSpace(answer)) == "null" {
+		return bytes.Clone(answer), nil
+	}
+	if _, err := strictjson.Members(answer); err != nil {
+		return nil, errors.New("the answer to a breakpoint is null or an object with the values to change")
+	}
+	var state, changes map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(q.Data, &state), json.Unmarshal(answer, &changes)); err != nil {
+		return nil, err
+	}
+	maps.Copy(state, changes)
+	return json.Marshal(state)
+}
+
+// changedValues returns the values of a state that differ from those that the question shows: only
+// they are written, because a channel may add what is written to what it has.
+func (q *question) changedValues(state map[string]json.RawMessage) map[string]json.RawMessage {
+	var shown map[string]json.RawMessage
+	_ = json.Unmarshal(q.Data, &shown) // the provider wrote it
+	changed := make(map[string]json.RawMessage)
+	for name, value := range state {
+		before, err := strictjson.Canonical(shown[name])
+		after, invalid := strictjson.Canonical(value)
+		if err != nil || invalid != nil || string(before) != string(after) {
+			changed[name] = value
+		}
+	}
+	return changed
+}
+
 // breakpointQuestion returns the question at a breakpoint: it shows the values of the thread.
 func breakpointQuestion(state *threadState) question {
-	data, err := json.Marshal(object{"next": state.Next, "values": state.Values})
-	if err != nil {
+	data, err := json.Marshal(state.Values)
+	if err != nil || string(data) == "null" {
 		data = json.RawMessage(`{}`)
 	}
 	return question{Kind: holdKind, Dialect: dialectBreakpoint, Data: data, Digest: digestOf([]byte(state.Checkpoint.ID)), Nodes: state.Next[:1]}

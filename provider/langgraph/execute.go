@@ -141,7 +141,7 @@ func (x *execution) take() *provider.Failed {
 		case answer.Refusal != nil:
 			q.Answer, _ = json.Marshal(answer.Refusal.Decision) // it has only texts
 		case q.Dialect == dialectBreakpoint:
-			q.Answer = x.provider.recordGrant(answer)
+			q.Answer = x.provider.stateUpdate(q, answer)
 		default:
 			q.Answer = answer.Data
 		}
@@ -149,20 +149,19 @@ func (x *execution) take() *provider.Failed {
 	return failed
 }
 
-// recordGrant returns the answer to a breakpoint with the fields that record the grant.
-func (p *Provider) recordGrant(answer provider.Answer) json.RawMessage {
-	if p.grantField == "" && p.approverField == "" {
-		return answer.Data
-	}
-	var values map[string]json.RawMessage
-	_ = json.Unmarshal(answer.Data, &values) // it was checked: null or an object
-	if values == nil {
-		values = make(map[string]json.RawMessage)
-	}
+// stateUpdate returns the values that an answer to a breakpoint writes, with those that record who
+// approved it; null if there are none.
+func (p *Provider) stateUpdate(q *question, answer provider.Answer) json.RawMessage {
+	var state map[string]json.RawMessage
+	_ = json.Unmarshal(answer.Data, &state) // it was checked: null or an object
+	values := q.changedValues(state)
 	for name, text := range map[string]string{p.grantField: granted, p.approverField: answer.By} {
-		if name != "" {
+		if name != "" && answer.Rule == "" { // a rule is not a person
 			values[name], _ = json.Marshal(text) // a text has a JSON
 		}
+	}
+	if len(values) == 0 {
+		return json.RawMessage("null")
 	}
 	data, err := json.Marshal(values)
 	if err != nil { // members of JSON

@@ -54,8 +54,8 @@ func newChoice(a api.Action, activity *api.Activity, sent url.Values) choice {
 	if a.Name == nameRespond && a.Answer != nil {
 		c.Key += " " + string(a.Answer)
 	}
-	if activity != nil && (a.Name == nameApprove || a.Name == nameEdit) && activity.Confirm != "" || a.Name == nameEdit && activity != nil && len(activity.EditReasons) > 0 {
-		c.InInbox = true // the page has no input for the typed name and the code
+	if a.Name == nameEdit || a.Name == nameApprove && activity != nil && activity.Confirm != "" {
+		c.InInbox = true // an edit can raise the risk, and the page has no input for the typed name
 		return c
 	}
 	if a.Form == nil {

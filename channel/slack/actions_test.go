@@ -85,7 +85,7 @@ func TestChoice_EachOptionIsAButtonWithItsDetail(t *testing.T) {
 	id := o.ask(api.CreateRequest{Kind: "choice", Data: json.RawMessage(`{"question":"Which backup?","options":[{"id":"02:00","label":"Last night","detail":"loses six hours"},{"id":"none","label":"None"}]}`),
 		AnswerSchema: json.RawMessage(`{"type":"object","required":["choice"],"properties":{"choice":{"type":"string"}}}`)})
 	m := o.only(t, o.ops)
-	wantContains(t, string(m.Blocks), "Last night: loses six hours")
+	wantContains(t, string(m.Blocks), "Last night: answers 02:00; loses six hours")
 	if strings.Contains(string(m.Blocks), `{\"id\"`) {
 		t.Errorf("the options are JSON: %s", m.Blocks)
 	}

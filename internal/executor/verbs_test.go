@@ -177,8 +177,8 @@ func TestVerbs_ApprovedGateMakesAPriorApprover(t *testing.T) {
 	}
 }
 
-// A state that has a member "verb" is approved, rejected and edited like any other: an object with a
-// verb is never taken for a state.
+// A state that has a member "verb" is approved, rejected and edited like any other: an object with
+// a verb is never taken for a state.
 func TestVerbs_StateWithAVerb(t *testing.T) {
 	done := func(_ context.Context, s map[string]any) (map[string]any, error) {
 		s["done"] = s["verb"]

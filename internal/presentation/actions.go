@@ -34,15 +34,6 @@ func (w *words) addReject() {
 	w.addVerb(requirement.VerbReject, w.t["reject"], styleDanger, w.reasonForm(w.t["why"], w.Request.Requirement.RejectReasons))
 }
 
-// addDetails lists what the answers mean, for surfaces whose buttons have only a label.
-func (w *words) addDetails() {
-	for _, a := range w.Actions {
-		if a.Detail != "" {
-			w.Facts = append(w.Facts, api.Fact{Label: strings.TrimSuffix(a.Label, "…"), Value: a.Detail})
-		}
-	}
-}
-
 // addOtherActions adds what people can do besides deciding.
 func (w *words) addOtherActions() {
 	if w.allows(requirement.VerbEscalate) {

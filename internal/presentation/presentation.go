@@ -142,7 +142,6 @@ func (w *words) doubt(doubt fermata.InDoubtRequest) {
 		w.Actions = append(w.Actions,
 			api.Action{Name: string(requirement.VerbRespond), Label: w.t["happened"], Detail: w.t["happened detail"], Style: stylePrimary, Answer: json.RawMessage(`{"happened":true}`)},
 			api.Action{Name: string(requirement.VerbRespond), Label: w.t["not happened"], Detail: w.t["not happened detail"], Style: styleDanger, Answer: json.RawMessage(`{"happened":false}`)})
-		w.addDetails()
 	}
 }
 

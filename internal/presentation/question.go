@@ -104,7 +104,6 @@ func (w *words) questionFacts(text string, members map[string]json.RawMessage) {
 		}
 		return !f.Flagged && f.Value == text && len(text) <= maxTitle // the heading has all of it
 	})
-	w.addDetails()
 }
 
 // answerActions adds one action for each option of the answer, and reports whether it has options

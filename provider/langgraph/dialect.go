@@ -371,8 +371,8 @@ func (q *question) inboxResponse() (any, error) {
 	return object{"type": "ignore", "args": nil}, nil
 }
 
-// checkState returns the whole state after an answer to a breakpoint, which is null or an object with
-// the values to change; null if it changes nothing.
+// checkState returns the whole state after an answer to a breakpoint, which is null or an object
+// with the values to change; null if it changes nothing.
 func (q *question) checkState(answer json.RawMessage) (json.RawMessage, error) {
 	if string(bytes.TrimSpace(answer)) == "null" {
 		return bytes.Clone(answer), nil

@@ -17,8 +17,8 @@ var (
 	errGateEdit   = errors.New("a gate has no arguments to edit")
 )
 
-// verbAnswer is the answer to a gate or a hold in the words of an approval. Args is the edited state
-// of a held run.
+// verbAnswer is the answer to a gate or a hold in the words of an approval. Args is the edited
+// state of a held run.
 type verbAnswer struct {
 	Verb   fermata.Verb    `json:"verb"`
 	Reason string          `json:"reason,omitempty"`
@@ -28,8 +28,8 @@ type verbAnswer struct {
 
 // readVerb converts the answer to a gate or a hold that has a member "verb": to the signal of the
 // gate, or to the state of the held run. The rejection of a hold has no answer: the value of
-// submitted is nil then. An object with a verb is never taken for a state: what is not a decision in
-// every detail is refused.
+// submitted is nil then. An object with a verb is never taken for a state: what is not a decision
+// in every detail is refused.
 func (dc *Decider) readVerb(l *runSnapshot, submitted *Answer, w *submission) error {
 	kind := w.interrupt.Kind
 	if kind != docs.GateKind && kind != docs.HoldKind || attest.Members(submitted.Value)["verb"] == nil {

@@ -132,8 +132,8 @@ type CreateRequest struct {
 	Callback     *Callback       `json:"callback,omitempty" doc:"Where the answer is sent, as a signed webhook. Without one the agent polls."`
 	Timeout      int64           `json:"timeout,omitempty" minimum:"0" doc:"Time until the request expires, in seconds; 0 means the server's default."`
 	Receipt      bool            `json:"receipt,omitempty" doc:"The agent will send a receipt. An approval without one is reported."`
-	Requester    string          `json:"requester,omitempty" doc:"The person for whom the agent works, at most 256 bytes. Separation of duties applies to them, and rules see them as req.requester and the agent as req.agent."`
-	Environment  string          `json:"environment,omitempty" doc:"The environment of the request, at most 256 bytes. It replaces that of the server in rules and messages."`
+	Requester    string          `json:"requester,omitempty" doc:"The person for whom the agent works, at most 256 bytes. Separation of duties excludes them like the agent. Rules see them as req.stated.requester; req.requester is the name of the key."`
+	Environment  string          `json:"environment,omitempty" doc:"The environment of the request, at most 256 bytes. Rules see it as req.stated.environment; req.environment is that of the server."`
 	Facts        json.RawMessage `json:"facts,omitempty" doc:"A JSON object of at most 16 KiB for the rules alone, who see it as facts. It is recorded with the ruling, and people do not see it."`
 	// DefaultAnswer is used only if a rule says so.
 	DefaultAnswer json.RawMessage `json:"defaultAnswer,omitempty" doc:"The answer at the deadline, for rules with on_timeout: default. An approval has none."`

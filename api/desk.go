@@ -10,45 +10,46 @@ import (
 
 // Activity is what people did with a request.
 type Activity struct {
-	Revision         int64               `json:"revision" doc:"Number of changes."`
-	State            string              `json:"state" enum:"open,answered,expired,withdrawn"`
-	Summary          string              `json:"summary" doc:"The current state in one line."`
-	Progress         string              `json:"progress,omitempty" doc:"Votes so far and votes that are still needed."`
-	IneligibleReason string              `json:"ineligibleReason,omitempty" doc:"Why the caller may not decide this request. Omitted if they may."`
-	Verbs            []string            `json:"verbs" doc:"The verbs that are allowed. It omits approve if the caller may do everything except approve."`
-	Editable         []string            `json:"editable,omitempty" doc:"JSON pointers of the arguments, or of the state of a held run, that the rules let an approver change; an empty pointer is everything."`
-	EditReasons      []string            `json:"editReasons,omitempty" doc:"Reason codes: an edit must name one of them in codes. Omitted if an edit needs none."`
-	RejectReasons    []string            `json:"rejectReasons,omitempty" doc:"Reason codes: a rejection must name one of them in codes. Omitted if a rejection needs none."`
-	Confirm          string              `json:"confirm,omitempty" doc:"What an approver must type, to be sent in confirm with an approval. Omitted if nothing must be typed."`
-	ConfirmFields    []string            `json:"confirmFields,omitempty" doc:"With confirm: JSON pointers of the arguments whose values are typed, separated by spaces. With edited arguments, the edited values are typed."`
-	Returns          bool                `json:"returns,omitempty" doc:"The verdict return, which sends the request back for redesign, is possible. Escalating does the same."`
-	Requirements     []Requirement       `json:"requirements"`
-	MemberOf         []string            `json:"memberOf,omitempty" doc:"The required groups that the caller belongs to, while the request is open."`
-	MinAuth          string              `json:"minAuth,omitempty" doc:"The minimum authentication strength of an approver."`
-	Action           string              `json:"action,omitempty"`
-	Risk             int                 `json:"risk,omitempty"`
-	Requester        string              `json:"requester,omitempty"`
-	Agent            string              `json:"agent,omitempty" doc:"The agent that asks, if it works for the requester."`
-	Policy           string              `json:"policy,omitempty" doc:"The digest of the policy that requires the approval."`
-	Rules            []string            `json:"rules,omitempty"`
-	Reason           string              `json:"reason,omitempty"`
-	Route            string              `json:"route"`
-	Voted            bool                `json:"voted,omitempty" doc:"A vote of the caller counts, while the request is open."`
-	Consequences     []Consequence       `json:"consequences,omitempty" doc:"What each decision of the caller would cause now. Only when one request is read, and while it is open."`
-	Delegates        []string            `json:"delegates,omitempty" doc:"The people to whom the caller can delegate. Only when one request is read, and if delegate is allowed."`
-	OtherDelegates   bool                `json:"otherDelegates,omitempty" doc:"With delegates: others may be eligible too, whom the server cannot list."`
-	ExtendUntil      *time.Time          `json:"extendUntil,omitempty" doc:"Until when the deadline can be extended. Omitted if it cannot be."`
-	Escalation       []string            `json:"escalation,omitempty" doc:"What an escalation does next: notify, page or widen, and a target, such as page oncall:dba. Omitted if there is no further step, or if it returns the request."`
-	Claim            *Stamp              `json:"claim,omitempty" doc:"The person who claimed the request, and when."`
-	SnoozedUntil     *time.Time          `json:"snoozedUntil,omitempty"`
-	Edit             *Edit               `json:"edit,omitempty" doc:"Edited arguments that replace the requested ones."`
-	Votes            []Vote              `json:"votes,omitempty"`
-	Pending          *PendingDecision    `json:"pending,omitempty" doc:"A decision that takes effect at the end of its undo window."`
-	Viewers          []Stamp             `json:"viewers,omitempty" doc:"The people who are looking at the request now, as their clients report to this replica, and when they last did."`
-	Comments         []Note              `json:"comments,omitempty"`
-	Clarifications   []Clarification     `json:"clarifications,omitempty" doc:"Clarification requests to the requester and their replies."`
-	Renderings       []RecordedRendering `json:"renderings,omitempty" doc:"What was put on people's screens, as their clients reported it: the latest of each person."`
-	History          []HistoryEntry      `json:"history,omitempty" doc:"The history, oldest first."`
+	Revision          int64               `json:"revision" doc:"Number of changes."`
+	State             string              `json:"state" enum:"open,answered,expired,withdrawn"`
+	Summary           string              `json:"summary" doc:"The current state in one line."`
+	Progress          string              `json:"progress,omitempty" doc:"Votes so far and votes that are still needed."`
+	IneligibleReason  string              `json:"ineligibleReason,omitempty" doc:"Why the caller may not decide this request. Omitted if they may."`
+	Verbs             []string            `json:"verbs" doc:"The verbs that are allowed. It omits approve if the caller may do everything except approve."`
+	Editable          []string            `json:"editable,omitempty" doc:"JSON pointers of the arguments, or of the state of a held run, that the rules let an approver change; an empty pointer is everything."`
+	EditReasons       []string            `json:"editReasons,omitempty" doc:"Reason codes: an edit must name one of them in codes. Omitted if an edit needs none."`
+	RejectReasons     []string            `json:"rejectReasons,omitempty" doc:"Reason codes: a rejection must name one of them in codes. Omitted if a rejection needs none."`
+	Confirm           string              `json:"confirm,omitempty" doc:"What an approver must type, to be sent in confirm with an approval. Omitted if nothing must be typed."`
+	ConfirmFields     []string            `json:"confirmFields,omitempty" doc:"With confirm: JSON pointers of the arguments whose values are typed, separated by spaces. With edited arguments, the edited values are typed."`
+	Returns           bool                `json:"returns,omitempty" doc:"The verdict return, which sends the request back for redesign, is possible. Escalating does the same."`
+	Requirements      []Requirement       `json:"requirements"`
+	MemberOf          []string            `json:"memberOf,omitempty" doc:"The required groups that the caller belongs to, while the request is open."`
+	MinAuth           string              `json:"minAuth,omitempty" doc:"The minimum authentication strength of an approver."`
+	Action            string              `json:"action,omitempty"`
+	Risk              int                 `json:"risk,omitempty"`
+	Requester         string              `json:"requester,omitempty"`
+	StatedRequester   string              `json:"statedRequester,omitempty" doc:"The person for whom the requester, an agent, states that it works. The server did not check it."`
+	StatedEnvironment string              `json:"statedEnvironment,omitempty" doc:"The environment that the agent states. The server did not check it."`
+	Policy            string              `json:"policy,omitempty" doc:"The digest of the policy that requires the approval."`
+	Rules             []string            `json:"rules,omitempty"`
+	Reason            string              `json:"reason,omitempty"`
+	Route             string              `json:"route"`
+	Voted             bool                `json:"voted,omitempty" doc:"A vote of the caller counts, while the request is open."`
+	Consequences      []Consequence       `json:"consequences,omitempty" doc:"What each decision of the caller would cause now. Only when one request is read, and while it is open."`
+	Delegates         []string            `json:"delegates,omitempty" doc:"The people to whom the caller can delegate. Only when one request is read, and if delegate is allowed."`
+	OtherDelegates    bool                `json:"otherDelegates,omitempty" doc:"With delegates: others may be eligible too, whom the server cannot list."`
+	ExtendUntil       *time.Time          `json:"extendUntil,omitempty" doc:"Until when the deadline can be extended. Omitted if it cannot be."`
+	Escalation        []string            `json:"escalation,omitempty" doc:"What an escalation does next: notify, page or widen, and a target, such as page oncall:dba. Omitted if there is no further step, or if it returns the request."`
+	Claim             *Stamp              `json:"claim,omitempty" doc:"The person who claimed the request, and when."`
+	SnoozedUntil      *time.Time          `json:"snoozedUntil,omitempty"`
+	Edit              *Edit               `json:"edit,omitempty" doc:"Edited arguments that replace the requested ones."`
+	Votes             []Vote              `json:"votes,omitempty"`
+	Pending           *PendingDecision    `json:"pending,omitempty" doc:"A decision that takes effect at the end of its undo window."`
+	Viewers           []Stamp             `json:"viewers,omitempty" doc:"The people who are looking at the request now, as their clients report to this replica, and when they last did."`
+	Comments          []Note              `json:"comments,omitempty"`
+	Clarifications    []Clarification     `json:"clarifications,omitempty" doc:"Clarification requests to the requester and their replies."`
+	Renderings        []RecordedRendering `json:"renderings,omitempty" doc:"What was put on people's screens, as their clients reported it: the latest of each person."`
+	History           []HistoryEntry      `json:"history,omitempty" doc:"The history, oldest first."`
 }
 
 // Requirement is how many people of some groups must approve.

@@ -555,7 +555,8 @@ class Client:
         Without a state key it returns the open request of the agent with the same kind and data, if there is one. With
         ``allow_duplicate`` the request gets a state key. ``timeout`` is the time until the request expires, in seconds.
         ``default_answer`` is the answer at the deadline, if the rules of the server use it. ``requester`` is the person
-        for whom the agent works, ``environment`` replaces that of the server, and only the rules see ``facts``.
+        for whom the agent works, and ``environment`` is that of the request: the rules of the server see both as
+        ``req.stated``, people read them, and they replace nothing that the server knows. Only the rules see ``facts``.
         """
         if state_key is None and allow_duplicate:
             state_key = "ask_" + new_id()

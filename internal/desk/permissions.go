@@ -97,7 +97,7 @@ func (d *update) checkActor(r permission) error {
 	if actor.ID == "" || actor.Kind == "" {
 		return d.refuse(ErrNotPermitted, "no actor")
 	}
-	requester := actor.ID == d.r.Subject.Requester || actor.ID == d.r.Subject.Agent
+	requester := actor.ID == d.r.Subject.Requester
 	switch r.by {
 	case byHuman, byApprover, byVoter:
 		if actor.Kind != ActorHuman {

@@ -92,10 +92,11 @@ type Subject struct {
 	Requester      string   `json:"requester,omitempty"`
 	Authors        []string `json:"authors,omitempty"`
 	PriorApprovers []string `json:"prior_approvers,omitempty"`
-	// Agent is the agent that asks, if it works for another person: the Requester. Environment is
-	// the environment that the agent states; "" is that of the server.
-	Agent       string `json:"agent,omitempty"`
-	Environment string `json:"environment,omitempty"`
+	// StatedRequester and StatedEnvironment are what the requester, an agent, states: the person
+	// for whom it works, and where. The server cannot check them. They include no person; the
+	// stated requester is excluded like the requester.
+	StatedRequester   string `json:"stated_requester,omitempty"`
+	StatedEnvironment string `json:"stated_environment,omitempty"`
 	// EndUser is the end user of the run, if the request is a question for them. Then it is not in
 	// the inbox and the reports of approvers.
 	EndUser string `json:"end_user,omitempty"`

@@ -144,7 +144,7 @@ func (d *update) isEligible(person string) bool {
 func (d *update) hasDuty(duty requirement.Duty, person string, verb requirement.Verb) bool {
 	switch duty {
 	case requirement.DutyRequester:
-		return person == d.r.Subject.Requester || person != "" && person == d.r.Subject.Agent
+		return person == d.r.Subject.Requester || person != "" && person == d.r.Subject.StatedRequester
 	case requirement.DutyAuthor:
 		return slices.Contains(d.r.Subject.Authors, person)
 	case requirement.DutyPriorApprover:

@@ -65,7 +65,7 @@ func (r Request) GroupsOf(person string, directory Directory) (groups []string, 
 
 // IsAskedBy reports whether the viewer is the agent that made the request.
 func (r Request) IsAskedBy(v Viewer) bool {
-	return v.Kind == ActorAgent && v.ID != "" && (v.ID == r.Subject.Requester || v.ID == r.Subject.Agent)
+	return v.Kind == ActorAgent && v.ID != "" && v.ID == r.Subject.Requester
 }
 
 // inAudiences reports whether a viewer belongs to each audience.

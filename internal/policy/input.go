@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/cel"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/origin"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
@@ -34,7 +35,8 @@ type Input struct {
 	// object.
 	Data json.RawMessage `json:"data,omitempty"`
 	// Facts are what the agent states for the rules alone, as JSON. Empty means an empty object.
-	Facts json.RawMessage `json:"facts,omitempty"`
+	Facts  json.RawMessage `json:"facts,omitempty"`
+	Stated origin.Stated   `json:"stated,omitzero"` // replaces nothing that the server knows
 	// Effects lists the effects of the tool on the outside world, in words that the installation
 	// chooses. It is empty for a tool that only reads.
 	Effects []string `json:"effects,omitempty"`
@@ -140,20 +142,21 @@ func digestOf(text []byte) string {
 
 // request is an input as rules see it: `req`.
 type request struct {
-	Account     string   `cel:"account"`
-	Environment string   `cel:"environment"`
-	Graph       string   `cel:"graph"`
-	Node        string   `cel:"node"`
-	Run         string   `cel:"run"`
-	Kind        string   `cel:"kind"`
-	Gate        string   `cel:"gate"`
-	Tool        string   `cel:"tool"`
-	Effects     []string `cel:"effects"`
-	Cost        int64    `cel:"cost"`
-	Requester   string   `cel:"requester"`
-	Agent       string   `cel:"agent"`
-	Risk        int64    `cel:"risk"`
-	Revision    int64    `cel:"revision"`
+	Account     string         `cel:"account"`
+	Environment string         `cel:"environment"`
+	Graph       string         `cel:"graph"`
+	Node        string         `cel:"node"`
+	Run         string         `cel:"run"`
+	Kind        string         `cel:"kind"`
+	Gate        string         `cel:"gate"`
+	Tool        string         `cel:"tool"`
+	Effects     []string       `cel:"effects"`
+	Cost        int64          `cel:"cost"`
+	Requester   string         `cel:"requester"`
+	Agent       string         `cel:"agent"`
+	Risk        int64          `cel:"risk"`
+	Revision    int64          `cel:"revision"`
+	Stated      *origin.Stated `cel:"stated"`
 }
 
 // kind returns the kind of the request.
@@ -167,7 +170,7 @@ func (in Input) isAction() bool {
 func (in Input) request() *request {
 	return &request{
 		Account: in.Account, Environment: in.Environment, Graph: in.Graph, Node: in.Node, Run: in.Run, Kind: in.kind(), Gate: in.Gate, Tool: in.Tool, Effects: in.Effects,
-		Cost: in.Cost, Requester: in.Requester, Agent: in.Agent, Risk: int64(in.Risk), Revision: int64(in.Revision),
+		Cost: in.Cost, Requester: in.Requester, Agent: in.Agent, Risk: int64(in.Risk), Revision: int64(in.Revision), Stated: &in.Stated,
 	}
 }
 

@@ -70,6 +70,9 @@ func Of(s Source) api.Presentation {
 	default:
 		w.question()
 	}
+	if stated := s.Request.Subject.StatedEnvironment; stated != "" {
+		w.Facts = append(w.Facts, api.Fact{Label: w.t["environment"] + " (" + w.t["stated"] + ")", Value: Plain(stated)})
+	}
 	if s.Request.State != desk.StateOpen {
 		w.Actions = nil
 	} else {
@@ -87,10 +90,11 @@ type words struct {
 
 // from is who asks.
 func (w *words) from() string {
-	if agent := w.Request.Subject.Agent; agent != "" {
-		return Plain(agent + " " + w.t["phrase for"] + " " + w.Request.Subject.Requester)
+	asks := cmp.Or(w.Request.Subject.Requester, w.Agent, w.t["an agent"])
+	if person := w.Request.Subject.StatedRequester; person != "" && person != asks {
+		asks += " " + w.t["phrase for"] + " " + person + " (" + w.t["stated"] + ")"
 	}
-	return Plain(cmp.Or(w.Request.Subject.Requester, w.Agent, w.t["an agent"]))
+	return Plain(asks)
 }
 
 func (w *words) approval(asked fermata.ApprovalRequest) {
@@ -117,7 +121,7 @@ func (w *words) approval(asked fermata.ApprovalRequest) {
 			w.Evidence = append(w.Evidence, api.Evidence{Title: Plain(e.Title), Source: Plain(e.Source), Text: PlainBlock(e.Text), URL: httpsURL(e.URL)})
 		}
 		if asked.Summary != "" {
-			w.Said = append(w.Said, api.Quote{By: Plain(cmp.Or(w.Request.Subject.Agent, w.Agent, w.t["agent"])), Text: PlainBlock(asked.Summary)})
+			w.Said = append(w.Said, api.Quote{By: Plain(cmp.Or(w.Agent, w.t["agent"])), Text: PlainBlock(asked.Summary)})
 		}
 	}
 	w.addVerb(requirement.VerbApprove, w.t["approve"], stylePrimary, nil)

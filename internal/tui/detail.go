@@ -346,6 +346,14 @@ func reasonText(approval fermata.ApprovalRequest) string {
 	return "rule " + approval.Rule + ": " + approval.Reason
 }
 
+// stated marks a text that the server cannot check.
+func stated(text string) string {
+	if text == "" {
+		return ""
+	}
+	return text + " (stated by the agent)"
+}
+
 // addActivity renders what people did with the request.
 func (d *detailScreen) addActivity(s *renderer, now time.Time) {
 	activity := d.r.Activity
@@ -354,7 +362,7 @@ func (d *detailScreen) addActivity(s *renderer, now time.Time) {
 	}
 	texts := func(label string, by api.Stamp, text string) { s.row(label, by.By+" "+clockOf(by.At, now)+": "+text) }
 	for _, fact := range []struct{ label, text string }{
-		{"from", activity.Requester}, {"rules", strings.Join(activity.Rules, ", ")}, {"reason", activity.Reason}, {"sign-in", activity.MinAuth}, {"progress", activity.Progress},
+		{"from", activity.Requester}, {"for", stated(activity.StatedRequester)}, {"env", stated(activity.StatedEnvironment)}, {"rules", strings.Join(activity.Rules, ", ")}, {"reason", activity.Reason}, {"sign-in", activity.MinAuth}, {"progress", activity.Progress},
 	} {
 		if fact.text != "" {
 			s.row(fact.label, fact.text)

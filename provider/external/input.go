@@ -38,8 +38,8 @@ type request struct {
 	// used only if a rule says so
 	DefaultAnswer json.RawMessage `json:"defaultAnswer,omitempty" jsonschema:"answer at the deadline, if the rules use it; never for approvals and gates"`
 	Receipt       bool            `json:"receipt,omitempty" jsonschema:"the agent will send a receipt; an approval without one is reported"`
-	Requester     string          `json:"requester,omitempty" jsonschema:"the person for whom the agent works; separation of duties applies to them"`
-	Environment   string          `json:"environment,omitempty" jsonschema:"the environment of the request, instead of that of the server"`
+	Requester     string          `json:"requester,omitempty" jsonschema:"the person for whom the agent works; separation of duties excludes them too"`
+	Environment   string          `json:"environment,omitempty" jsonschema:"the environment of the request; rules see it as req.stated.environment"`
 	Facts         json.RawMessage `json:"facts,omitempty" jsonschema:"a JSON object that only the rules of the server see"`
 }
 
@@ -152,7 +152,7 @@ func (p *Provider) check(ctx context.Context, account string, r *request) error 
 	return err
 }
 
-// checkOrigin validates what the agent says about its run.
+// checkOrigin validates what the agent states about its run.
 func (r *request) checkOrigin() error {
 	if problem := nameProblem(r.Requester); problem != "" {
 		return &InputError{"requester", problem}
@@ -180,13 +180,13 @@ func nameProblem(name string) string {
 	return ""
 }
 
-// Origin returns what the agent says about its run; see [origin.Reader].
+// Origin returns what the agent states about its run; see [origin.Reader].
 func (p *Provider) Origin(input json.RawMessage) origin.Origin {
 	r, err := decodeRequest(input)
 	if err != nil { // the run fails with it
 		return origin.Origin{}
 	}
-	return origin.Origin{Requester: r.Requester, Environment: r.Environment, Facts: r.Facts}
+	return origin.Origin{Stated: origin.Stated{Requester: r.Requester, Environment: r.Environment}, Facts: r.Facts}
 }
 
 func checkSchema(field string, text json.RawMessage) error {

@@ -326,7 +326,7 @@ export interface paths {
         };
         /**
          * Get a conversation with its questions, transcript and runs
-         * @description Returns the complete record: each question with its options, stored data and tool results as the agent gave them, every turn, and the answer. A user sees own conversations, an auditor all of the account.
+         * @description Returns the complete record, also while a run works (working): each question with its options, stored data and tool results as the agent gave them, every turn, and the answer. A user sees own conversations, an auditor all of the account.
          */
         get: operations["get-conversation"];
         put?: never;
@@ -346,7 +346,7 @@ export interface paths {
         };
         /**
          * Stream the lines of a conversation (server-sent events)
-         * @description Sends the event line for each line of the transcript, with its number as the id, and the event state after each change; state has no id. Last-Event-ID resumes after a line. The stream ends if the conversation is erased.
+         * @description Sends the event line for each line of the transcript, with its number as the id, and the event state after each change; state has no id. While a model writes, the event token has the next part of its text and the run, before the line with the whole text. Tokens have no id: they are sent live, not stored, and only for runs that this replica executes; a slow client misses some. Last-Event-ID resumes after a line. The stream ends if the conversation is erased.
          */
         get: operations["follow-conversation"];
         put?: never;
@@ -1644,8 +1644,6 @@ export interface components {
         };
         Activity: {
             action?: string;
-            /** @description The agent that asks, if it works for the requester. */
-            agent?: string;
             /** @description The person who claimed the request, and when. */
             claim?: components["schemas"]["Stamp"];
             /** @description Clarification requests to the requester and their replies. */
@@ -1710,6 +1708,10 @@ export interface components {
             snoozedUntil?: string;
             /** @enum {string} */
             state: "open" | "answered" | "expired" | "withdrawn";
+            /** @description The environment that the agent states. The server did not check it. */
+            statedEnvironment?: string;
+            /** @description The person for whom the requester, an agent, states that it works. The server did not check it. */
+            statedRequester?: string;
             /** @description The current state in one line. */
             summary: string;
             /** @description The verbs that are allowed. It omits approve if the caller may do everything except approve. */
@@ -2297,14 +2299,14 @@ export interface components {
             data: unknown;
             /** @description The answer at the deadline, for rules with on_timeout: default. An approval has none. */
             defaultAnswer?: unknown;
-            /** @description The environment of the request, at most 256 bytes. It replaces that of the server in rules and messages. */
+            /** @description The environment of the request, at most 256 bytes. Rules see it as req.stated.environment; req.environment is that of the server. */
             environment?: string;
             /** @description A JSON object of at most 16 KiB for the rules alone, who see it as facts. It is recorded with the ruling, and people do not see it. */
             facts?: unknown;
             kind: string;
             /** @description The agent will send a receipt. An approval without one is reported. */
             receipt?: boolean;
-            /** @description The person for whom the agent works, at most 256 bytes. Separation of duties applies to them, and rules see them as req.requester and the agent as req.agent. */
+            /** @description The person for whom the agent works, at most 256 bytes. Separation of duties excludes them like the agent. Rules see them as req.stated.requester; req.requester is the name of the key. */
             requester?: string;
             stateKey?: string;
             /**

@@ -18,22 +18,13 @@ type RunMeta struct {
 	Salt []byte `json:"salt,omitempty"`
 	// Requester is on whose behalf it runs: the caller that started it.
 	Requester string `json:"requester,omitempty"`
-	// Origin is what an external agent says about its run. Its Requester is the person for whom
-	// the agent works; then the agent is the Requester of the run.
+	// Origin is what an external agent states about its run. It replaces nothing that the server
+	// knows: Requester is the agent.
 	Origin origin.Origin `json:"origin,omitzero"`
 	// EndUser is the person that the agent of the run talks to; "" for none.
 	EndUser string `json:"end_user,omitempty"`
 	// Trace is the traceparent of the span in which the run began.
 	Trace string `json:"trace,omitempty"`
-}
-
-// Asker returns the person for whom the run works, and the agent that works for another person; ""
-// if the caller that started the run asks for itself.
-func (d RunMeta) Asker() (requester, agent string) {
-	if d.Origin.Requester == "" || d.Origin.Requester == d.Requester {
-		return d.Requester, ""
-	}
-	return d.Origin.Requester, d.Requester
 }
 
 // metaCacheSize is how many metadata records are cached. A decision needs the same one several

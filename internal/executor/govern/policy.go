@@ -1,7 +1,6 @@
 package govern
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -131,10 +130,8 @@ func actionChargeKey(run store.Run, action fermata.ActionRequest) string {
 // fillInput adds to the input of the policy what the action itself does not say. The policy alone
 // knows the effects, costs and risks of a tool.
 func (s *Session) fillInput(in *policy.Input) {
-	origin := s.Tx.Meta.Origin
-	requester, agent := s.Tx.Meta.Asker()
-	in.Account, in.Environment, in.Graph, in.At = s.Tx.Run.Account, cmp.Or(origin.Environment, s.governor.config.Environment), s.Tx.Run.Graph, s.Tx.Now
-	in.Requester, in.Agent, in.Facts = requester, cmp.Or(agent, in.Agent), origin.Facts
+	in.Account, in.Environment, in.Graph, in.Requester, in.At = s.Tx.Run.Account, s.governor.config.Environment, s.Tx.Run.Graph, s.Tx.Meta.Requester, s.Tx.Now
+	in.Facts, in.Stated = s.Tx.Meta.Origin.Facts, s.Tx.Meta.Origin.Stated
 	if s.governor.config.Zone != nil {
 		in.Zone = s.governor.config.Zone.String()
 	}

@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -191,7 +190,7 @@ func (o *Sender) cardOf(ctx context.Context, account, id string, request *docs.R
 		}
 	}
 	return channel.NewCard(channel.Source{
-		Request: request.Request, Data: data, Address: item.Address, AnswerSchema: item.AnswerSchema, Agent: item.Graph, Environment: cmp.Or(request.Subject.Environment, o.config.Environment), BaseURL: o.config.BaseURL, LinkOnly: linkOnly, Now: now,
+		Request: request.Request, Data: data, Address: item.Address, AnswerSchema: item.AnswerSchema, Agent: item.Graph, Environment: o.config.Environment, BaseURL: o.config.BaseURL, LinkOnly: linkOnly, Now: now,
 	}), nil
 }
 

@@ -122,8 +122,7 @@ func NoDeadline(from time.Time) time.Time { return from.AddDate(90, 0, 0) }
 // deadline.
 func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q provider.Interrupt, shown store.NewInterrupt, base int64) (deadline time.Time, err error) {
 	c := session.Tx
-	requester, agent := c.Meta.Asker()
-	ask := desk.RequestSpec{ID: shown.ID, Subject: desk.Subject{Kind: q.Kind, ShownDigest: shown.ShownDigest, Requester: requester, Agent: agent, Environment: c.Meta.Origin.Environment, WordCount: len(bytes.Fields(q.Data))}, DefaultAnswer: q.DefaultAnswer}
+	ask := desk.RequestSpec{ID: shown.ID, Subject: desk.Subject{Kind: q.Kind, ShownDigest: shown.ShownDigest, Requester: c.Meta.Requester, StatedRequester: c.Meta.Origin.Requester, StatedEnvironment: c.Meta.Origin.Environment, WordCount: len(bytes.Fields(q.Data))}, DefaultAnswer: q.DefaultAnswer}
 	ask.Subject.Supersedes, ask.Subject.Changed, ask.Subject.Refused = q.Supersedes, q.Changed, q.Refused
 	ask.Requirement = requirement.OnePerson()
 	routes, err := s.setRequirement(ctx, session, &ask, q)
@@ -196,7 +195,7 @@ func (s *Service) addInvolved(ctx context.Context, ask *desk.RequestSpec, sessio
 		return err
 	}
 	same, err := session.History.RequestsForAction(ctx, address, ask.ID, ask.Subject)
-	ask.Subject.Authors = authors(docs, ask.Subject.Requester, ask.Subject.Agent)
+	ask.Subject.Authors = authors(docs, ask.Subject.Requester, ask.Subject.StatedRequester)
 	for _, doc := range docs {
 		if prior && approved(doc) && !slices.Contains(same, doc.ID) {
 			ask.Subject.PriorApprovers = append(ask.Subject.PriorApprovers, doc.Decision.By...)
@@ -211,8 +210,8 @@ func approved(doc desk.Request) bool {
 }
 
 // authors returns the actors whose input a run has used: see [desk.Subject].
-func authors(docs []desk.Request, askers ...string) []string {
-	all := withoutEmpty(askers...)
+func authors(docs []desk.Request, requesters ...string) []string {
+	all := withoutEmpty(requesters...)
 	for _, doc := range docs {
 		if doc.Decision == nil {
 			continue

@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -189,7 +188,7 @@ func (s *Service) event(ctx context.Context, to webhook.Subscription, e store.Ev
 			return message, false, err
 		}
 		if err == nil {
-			data.Request, data.Environment = webhook.NewRequest(card), cmp.Or(card.Environment, data.Environment)
+			data.Request = webhook.NewRequest(card)
 		}
 		subject = e.Interrupt
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/origin"
 	"github.com/fermata-go/fermata/internal/policy"
 	"github.com/fermata-go/fermata/internal/requirement"
 	"github.com/fermata-go/fermata/internal/yamldoc"
@@ -71,7 +72,7 @@ func parseInput(node yamldoc.Node, in *policy.Input) {
 		"kind": &in.Kind, "gate": &in.Gate,
 		"requester": &in.Requester, "agent": &in.Agent, "zone": &in.Zone,
 	}
-	known := []string{"args", "args_json", "data", "facts", "effects", "cost", "risk", "revision", "at"}
+	known := []string{"args", "args_json", "data", "facts", "stated", "effects", "cost", "risk", "revision", "at"}
 	for name := range texts {
 		known = append(known, name)
 	}
@@ -107,6 +108,10 @@ func parseInput(node yamldoc.Node, in *policy.Input) {
 	}
 	if facts := fields["facts"]; !facts.Missing() {
 		in.Facts = asJSON(facts)
+	}
+	if stated := fields["stated"]; !stated.Missing() {
+		values := stated.Map("requester", "environment")
+		in.Stated = origin.Stated{Requester: values["requester"].Text(), Environment: values["environment"].Text()}
 	}
 }
 

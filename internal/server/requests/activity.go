@@ -20,7 +20,7 @@ import (
 // activityOf returns the activity of a request for callers who may see the request.
 func (h *Handlers) activityOf(doc desk.Request, me authn.Principal) *api.Activity {
 	activity := &api.Activity{
-		Revision: doc.Rev, State: string(doc.State), Summary: doc.Summary(time.Now()), Action: doc.Subject.Action, Risk: doc.Subject.Risk, Requester: doc.Subject.Requester, Agent: doc.Subject.Agent,
+		Revision: doc.Rev, State: string(doc.State), Summary: doc.Summary(time.Now()), Action: doc.Subject.Action, Risk: doc.Subject.Risk, Requester: doc.Subject.Requester, StatedRequester: doc.Subject.StatedRequester, StatedEnvironment: doc.Subject.StatedEnvironment,
 		Policy: doc.Subject.Policy, Rules: doc.Subject.Rules, Reason: doc.Subject.Reason, Route: doc.Route.Name, MinAuth: string(doc.Requirement.MinAuth), Editable: doc.Requirement.Editable, EditReasons: doc.Requirement.EditReasons, RejectReasons: doc.Requirement.RejectReasons, Returns: doc.Requirement.OnEscalate == requirement.EscalateReturns, Verbs: []string{}, Requirements: []api.Requirement{},
 	}
 	verbs := doc.Requirement.Verbs

@@ -58,6 +58,8 @@ var requestTexts = Translation{
 	"request.editedby":          "Edited by",
 	"request.why":               "Why you are asked",
 	"request.why.closed":        "Why people were asked",
+	"request.statedfor":         "For (stated by the agent)",
+	"request.statedenv":         "Environment (stated by the agent)",
 	"request.rule":              "Rule",
 	"request.approvals":         "Approvals",
 	"request.groups":            "Needs",

@@ -58,6 +58,8 @@ var requestGerman = Translation{
 	"request.editedby":          "Geändert von",
 	"request.why":               "Warum Sie gefragt werden",
 	"request.why.closed":        "Warum gefragt wurde",
+	"request.statedfor":         "Für (laut Agent)",
+	"request.statedenv":         "Umgebung (laut Agent)",
 	"request.rule":              "Regel",
 	"request.approvals":         "Genehmigungen",
 	"request.groups":            "Nötig",

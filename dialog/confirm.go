@@ -13,6 +13,9 @@ import (
 // it denies it, a [*fermata.RejectedError]. Otherwise Confirm is [Ask]: the question names the
 // rule, and its reason answers "why?".
 //
+// A question without a risk has [RiskHigh], so that only an explicit yes confirms. An action that
+// can be undone may have [RiskLow].
+//
 // For rules that depend on the user, the policy sets its requester to [User] of the context that it
 // gets.
 //
@@ -37,6 +40,9 @@ func Confirm(ctx context.Context, policy fermata.Policy, action string, args any
 	case fermata.AskPerson:
 	}
 	q.Kind, q.Rule = Confirmation, ruling.Rule
+	if q.Risk == RiskNone {
+		q.Risk = RiskHigh
+	}
 	if q.Why == "" {
 		q.Why = ruling.Reason
 	}

@@ -38,8 +38,9 @@ const (
 // Risk is the risk of a wrong answer. It comes from the policy, not from a model.
 type Risk int
 
-// The levels of risk. From RiskHigh on, a vague agreement such as "ok" is not a yes, and a spoken
-// yes is read back. A spoken yes does not confirm an action of RiskCritical.
+// The levels of risk. A hedge such as "I guess so" is never a yes. From RiskHigh on, a vague
+// agreement such as "ok" is not a yes either, and a spoken yes is read back. A spoken yes does not
+// confirm an action of RiskCritical.
 const (
 	RiskNone Risk = iota
 	RiskLow

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -105,7 +106,8 @@ func labelOf(q *Question, answer Answer) string {
 }
 
 // offerAgain asks whether to start a run again. The user may ignore it. It replaces an earlier
-// offer for the run.
+// offer for the run. It needs a clear yes: the conversation does not know which effects the run
+// had, and the new run may repeat them.
 func (m *Machine) offerAgain(c *Conversation, run, label, request string, now time.Time) {
 	for _, o := range c.Open() {
 		if o.Again == run {
@@ -114,7 +116,7 @@ func (m *Machine) offerAgain(c *Conversation, run, label, request string, now ti
 	}
 	text, _ := m.words().say(c, "again", "a", label, "request", request)
 	c.Questions = append(c.Questions, &Asking{
-		ID: next(c), Question: Question{Kind: Confirmation, Text: text, Relevance: NonBlocking, Risk: RiskLow}, Status: Queued, CreatedAt: now, Again: run,
+		ID: next(c), Question: Question{Kind: Confirmation, Text: text, Relevance: NonBlocking, Risk: RiskHigh}, Status: Queued, CreatedAt: now, Again: run,
 	})
 }
 
@@ -128,15 +130,36 @@ func (m *Machine) startAgain(c *Conversation, run string, yes Answer, now time.T
 	r.add(StartRun{Again: run})
 }
 
-// answeredBefore returns the answer to the same question of the run that is done again. An action
-// needs a new confirmation.
+// answeredBefore returns the answer to the same question of the run that is done again. Actions and
+// questions of high risk need a new answer.
 func answeredBefore(c *Conversation, q Question, run string) (Answer, bool) {
+	if run == "" || q.Kind == Confirmation || q.Risk >= RiskHigh {
+		return Answer{}, false
+	}
 	for _, a := range slices.Backward(c.Questions) {
-		same := run != "" && a.Target.Run == run && a.Status == Answered && q.Kind != Confirmation && a.Question.Kind == q.Kind && a.Question.Text == q.Text
-		known := same && (a.Answer.Option == "" || q.AllowOther || slices.ContainsFunc(q.Options, func(o Option) bool { return o.ID == a.Answer.Option }))
-		if known {
+		same := a.Target.Run == run && a.Status == Answered && a.Question.Kind == q.Kind && a.Question.Text == q.Text
+		if same && meansTheSame(a.Answer.Option, &a.Question, &q) {
 			return *a.Answer, true
 		}
 	}
 	return Answer{}, false
+}
+
+// meansTheSame reports whether the option of an answer has the same label and facts in both
+// questions. An option that the earlier question did not have is an entity that the user created.
+func meansTheSame(option string, before, now *Question) bool {
+	in := func(q *Question) int {
+		return slices.IndexFunc(q.Options, func(o Option) bool { return o.ID == option })
+	}
+	i, j := in(before), in(now)
+	switch {
+	case option == "":
+		return true
+	case i < 0 && j < 0:
+		return now.AllowOther
+	case i < 0 || j < 0:
+		return false
+	}
+	was, is := &before.Options[i], &now.Options[j]
+	return was.Label == is.Label && maps.Equal(was.Facts, is.Facts)
 }

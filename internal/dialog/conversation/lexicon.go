@@ -12,6 +12,7 @@ import (
 type lexicon struct {
 	yes       []string // a clear yes
 	agreement []string // a vague yes, which does not confirm a risky action
+	hedges    []string // doubt, which confirms nothing
 	no        []string
 	escape    []string
 	escapeAll []string
@@ -27,7 +28,8 @@ type lexicon struct {
 var lexicons = map[Language]*lexicon{
 	English: {
 		yes:       list("yes, yes i do, yes i am sure, yes do it, yes go ahead, yeah, yep, yup, confirm, i confirm, confirmed, approve, approved, go ahead, do it, correct, that is right, that s right, exactly, yes that s right, yes that is right"),
-		agreement: list("y, ok, okay, k, sure, fine, alright, all right, sounds good, right, good, why not, i guess so, i think so, probably, mhm, uh huh"),
+		agreement: list("y, ok, okay, k, sure, fine, alright, all right, sounds good, right, good, mhm, uh huh"),
+		hedges:    list("why not, i guess, i guess so, i think, i think so, i believe so, i suppose, i suppose so, i hope so, probably, maybe, perhaps, possibly, presumably, could be, not sure, i m not sure, i am not sure, i don t know, whatever"),
 		no:        list("no, n, nope, nah, no way, don t, do not, don t do it, do not do it, no don t, reject, deny, decline, wrong, that is wrong, that s wrong, not that one, no thanks"),
 		escape:    list("cancel, cancel that, cancel it, stop, stop it, abort, never mind, nevermind, forget it, forget about it, drop it, leave it, quit"),
 		escapeAll: list("cancel everything, cancel all, stop everything, forget everything, cancel all of it"),
@@ -41,7 +43,8 @@ var lexicons = map[Language]*lexicon{
 	},
 	German: {
 		yes:       list("ja, ja gerne, jawohl, ja mach das, ja machen sie das, ja bin ich, ja das stimmt, genau, richtig, das stimmt, stimmt, bestatige, ich bestatige, bestatigt, freigeben, mach das, machen sie das, ja ich bin sicher"),
-		agreement: list("j, ok, okay, gut, na gut, in ordnung, passt, gerne, klar, von mir aus, meinetwegen, glaube schon, ich glaube ja, warum nicht, wahrscheinlich, mhm, schon"),
+		agreement: list("j, ok, okay, gut, na gut, in ordnung, passt, gerne, klar, von mir aus, meinetwegen, mhm"),
+		hedges:    list("glaube schon, ich glaube, ich glaube schon, ich glaube ja, glaube ich, denke schon, ich denke, ich denke schon, ich denke ja, ich nehme an, nehme ich an, ich schatze schon, warum nicht, wieso nicht, wahrscheinlich, wahrscheinlich schon, vermutlich, vielleicht, eventuell, moglicherweise, mag sein, kann sein, schon, wohl, wohl schon, nicht sicher, ich bin nicht sicher, weiss nicht, ich weiss nicht, egal"),
 		no:        list("nein, ne, nee, nein danke, auf keinen fall, nicht, bitte nicht, lieber nicht, falsch, das ist falsch, stimmt nicht, das stimmt nicht, ablehnen, tu das nicht, nicht machen"),
 		escape:    list("abbrechen, abbruch, brich ab, brechen sie ab, stop, stopp, halt, vergiss es, vergessen sie es, vergiss das, lass es, lassen sie es, lass gut sein"),
 		escapeAll: list("alles abbrechen, brich alles ab, vergiss alles, stopp alles"),
@@ -55,7 +58,8 @@ var lexicons = map[Language]*lexicon{
 	},
 	French: {
 		yes:       list("oui, oui je confirme, je confirme, confirme, confirmer, oui vas y, oui allez y, vas y, allez y, oui c est ca, c est ca, exactement, tout a fait, oui bien sur, oui j en suis sur, oui j en suis sure, c est exact, exact"),
-		agreement: list("o, ok, okay, d accord, bon, bien, bien sur, ca va, pourquoi pas, je crois, je crois que oui, probablement, entendu, mouais, ouais"),
+		agreement: list("o, ok, okay, d accord, bon, bien, bien sur, ca va, entendu, ouais"),
+		hedges:    list("pourquoi pas, je crois, je crois que oui, je crois bien, je pense, je pense que oui, je suppose, je suppose que oui, j imagine, probablement, sans doute, peut etre, possible, c est possible, mouais, bof, je ne suis pas sur, je ne suis pas sure, je ne sais pas, je sais pas"),
 		no:        list("non, non merci, surtout pas, pas du tout, ne le fais pas, ne le faites pas, refuser, je refuse, faux, c est faux, ce n est pas ca, pas celui la, pas celle la"),
 		escape:    list("annuler, annule, annulez, arrete, arretez, stop, laisse tomber, laissez tomber, oublie, oubliez, oublie ca, oubliez ca, abandonner, abandonne"),
 		escapeAll: list("tout annuler, annule tout, annulez tout, oublie tout, oubliez tout"),
@@ -69,7 +73,8 @@ var lexicons = map[Language]*lexicon{
 	},
 	Spanish: {
 		yes:       list("si, si claro, si confirmo, confirmo, confirmar, confirmado, si adelante, adelante, hazlo, hagalo, si hazlo, exacto, exactamente, correcto, eso es, asi es, si eso es, si estoy seguro, si estoy segura, es correcto"),
-		agreement: list("s, ok, okay, vale, bueno, bien, esta bien, de acuerdo, claro, por que no, creo que si, supongo, supongo que si, probablemente, aja"),
+		agreement: list("s, ok, okay, vale, bueno, bien, esta bien, de acuerdo, claro, aja"),
+		hedges:    list("por que no, creo, yo creo, creo que si, pienso que si, supongo, supongo que si, me parece, me parece que si, me imagino, probablemente, quiza, quizas, tal vez, a lo mejor, puede ser, es posible, no estoy seguro, no estoy segura, no se, no lo se, da igual"),
 		no:        list("no, no gracias, que no, de ninguna manera, no lo hagas, no lo haga, rechazar, rechazo, mal, falso, incorrecto, eso no, no es eso"),
 		escape:    list("cancelar, cancela, cancele, para, pare, alto, stop, olvidalo, olvidelo, dejalo, dejelo, deja, abandonar"),
 		escapeAll: list("cancelar todo, cancela todo, cancele todo, olvida todo, olvidalo todo"),
@@ -142,14 +147,16 @@ func (p phrases) resembles(text string, of func(*lexicon) []string) bool {
 	return false
 }
 
-// doubtful reports whether the text is a yes, a no or an escape but for its punctuation.
+// doubtful reports whether the text is a hedge, or a yes, a no or an escape but for its
+// punctuation.
 func (p phrases) doubtful(text string) bool {
-	return !fold.Plain(text) && slices.ContainsFunc([]func(*lexicon) []string{yesPhrases, agreementPhrases, noPhrases, escapePhrases, escapeAllPhrases},
+	return p.resembles(text, hedgePhrases) || !fold.Plain(text) && slices.ContainsFunc([]func(*lexicon) []string{yesPhrases, agreementPhrases, noPhrases, escapePhrases, escapeAllPhrases},
 		func(of func(*lexicon) []string) bool { return p.resembles(text, of) })
 }
 
 func yesPhrases(l *lexicon) []string       { return l.yes }
 func agreementPhrases(l *lexicon) []string { return l.agreement }
+func hedgePhrases(l *lexicon) []string     { return l.hedges }
 func noPhrases(l *lexicon) []string        { return l.no }
 func escapePhrases(l *lexicon) []string    { return l.escape }
 func escapeAllPhrases(l *lexicon) []string { return l.escapeAll }

@@ -3,6 +3,7 @@ package conversation
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,7 +121,7 @@ func TestTemplates_EveryLanguageHasEveryTemplate(t *testing.T) {
 func TestLexicon_PhrasesAreFoldedAndHaveOneMeaning(t *testing.T) {
 	for language, l := range lexicons {
 		meaning := make(map[string]string)
-		for name, list := range map[string][]string{"yes": l.yes, "agreement": l.agreement, "no": l.no, "escape": l.escape, "escape all": l.escapeAll, "other": l.other, "more": l.more, "counter": l.counter} {
+		for name, list := range map[string][]string{"yes": l.yes, "agreement": l.agreement, "hedge": l.hedges, "no": l.no, "escape": l.escape, "escape all": l.escapeAll, "other": l.other, "more": l.more, "counter": l.counter} {
 			for _, phrase := range list {
 				if phrase != fold.Text(phrase) {
 					t.Errorf("%s: %q is not folded", language, phrase)
@@ -151,6 +152,78 @@ func TestAsk_WordsAroundQuestionAreInItsLanguage(t *testing.T) {
 		}
 		if again := m.repeat(&c, a, "unclear"); (strings.Contains(again.Text, "understand")) != (id == "english") {
 			t.Errorf("%s, again: %q", id, again.Text)
+		}
+	}
+}
+
+// A run that is done again gets an earlier answer only if it means the same as before, and if a
+// wrong one has no high risk.
+func TestAdd_ReusesOnlyAnswersThatMeanTheSame(t *testing.T) {
+	legal := Option{ID: "anna", Label: "Anna Meier", Facts: map[string]string{"team": "legal"}}
+	before := Question{Kind: Disambiguation, Text: "Which Anna?", AllowOther: true, Options: []Option{legal, {ID: "tom", Label: "Tom"}}}
+	with := func(change func(*Question)) Question {
+		q := before
+		q.Options = slices.Clone(before.Options)
+		change(&q)
+		return q
+	}
+	for name, c := range map[string]struct {
+		answer Answer
+		again  Question
+		want   bool
+	}{
+		"the same question":    {Answer{Option: "anna"}, before, true},
+		"another alias":        {Answer{Option: "anna"}, with(func(q *Question) { q.Options[0].Aliases = []string{"Annie"} }), true},
+		"another other option": {Answer{Option: "anna"}, with(func(q *Question) { q.Options[1].Label = "Tim" }), true},
+		"a created entity":     {Answer{Option: "ent_1", Text: "Eva"}, before, true},
+		"a text":               {Answer{Text: "Eva"}, before, true},
+		"another text":         {Answer{Option: "anna"}, with(func(q *Question) { q.Text = "Which one?" }), false},
+		"another label":        {Answer{Option: "anna"}, with(func(q *Question) { q.Options[0].Label = "Anna Schmidt" }), false},
+		"another fact":         {Answer{Option: "anna"}, with(func(q *Question) { q.Options[0].Facts = map[string]string{"team": "sales"} }), false},
+		"no fact":              {Answer{Option: "anna"}, with(func(q *Question) { q.Options[0].Facts = nil }), false},
+		"without the option":   {Answer{Option: "anna"}, with(func(q *Question) { q.Options = q.Options[1:] }), false},
+		"without an entity":    {Answer{Option: "ent_1"}, with(func(q *Question) { q.AllowOther = false }), false},
+		"low risk":             {Answer{Option: "anna"}, with(func(q *Question) { q.Risk = RiskLow }), true},
+		"high risk":            {Answer{Option: "anna"}, with(func(q *Question) { q.Risk = RiskHigh }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			line := Conversation{ID: "c", Questions: []*Asking{{ID: "before", Question: before, Target: Target{Run: "old"}, Status: Answered, Answer: &c.answer}}}
+			var m Machine
+			r, err := m.Add(&line, "again", Target{Run: "new", Interrupt: "i"}, c.again, Known{Again: "old"}, start)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reused := line.Find("again").Status == Answered && slices.ContainsFunc(r.Effects, func(e Effect) bool {
+				d, ok := e.(Deliver)
+				return ok && d.Question == "again" && d.Answer.Option == c.answer.Option && d.Answer.Text == c.answer.Text
+			})
+			if reused != c.want {
+				t.Errorf("reused %v, want %v: %+v", reused, c.want, r.Effects)
+			}
+		})
+	}
+}
+
+// A run that is started again may act a second time: a vague agreement does not start it.
+func TestCorrect_StartingAgainNeedsAClearYes(t *testing.T) {
+	q := Question{Kind: Disambiguation, Text: "Which Anna?", Options: []Option{{ID: "a", Label: "Anna Meier"}, {ID: "b", Label: "Anna Schmidt"}}}
+	c := Conversation{ID: "c", Questions: []*Asking{{ID: "q", Question: q, Target: Target{Run: "old"}, Status: Answered, Answer: &Answer{Option: "a"}}}}
+	var m Machine
+	known := Known{Runs: map[string]PastRun{"old": {Request: "mail Anna", Said: "Done.", Ended: true}}}
+	if _, err := m.Handle(&c, Message{Question: "q", Choice: "b", At: start, Actor: "ada"}, known); err != nil {
+		t.Fatal(err)
+	}
+	m.Next(&c, start)
+	for _, say := range []struct {
+		text   string
+		starts bool
+	}{{"ok", false}, {"yes", true}} {
+		r, err := m.Handle(&c, Message{Text: say.text, At: start, Actor: "ada"}, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if starts := slices.Contains(r.Effects, Effect(StartRun{Again: "old"})); starts != say.starts {
+			t.Errorf("%s: starts %v, want %v: %+v", say.text, starts, say.starts, r)
 		}
 	}
 }

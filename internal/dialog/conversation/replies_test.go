@@ -156,6 +156,40 @@ func TestReplies_OnlyAClearYesConfirms(t *testing.T) {
 	}
 }
 
+// A hedge confirms nothing, however low the risk, and a model is not asked about it. An agreement
+// confirms what has no high risk.
+func TestReplies_HedgesAreDoubt(t *testing.T) {
+	for language, replies := range map[Language]struct{ hedges, agreements []string }{
+		English: {[]string{"probably", "I guess so", "I think so", "Why not", "Maybe.", "I suppose so", "not sure"}, []string{"ok", "sure", "sounds good"}},
+		German:  {[]string{"wahrscheinlich", "glaube schon", "Ich glaube ja", "warum nicht", "Vielleicht!", "schon", "weiß nicht"}, []string{"ok", "in Ordnung", "klar"}},
+		French:  {[]string{"probablement", "je crois", "je crois que oui", "pourquoi pas", "mouais", "peut-être", "probably"}, []string{"ok", "d'accord"}},
+		Spanish: {[]string{"probablemente", "supongo", "supongo que sí", "creo que sí", "por qué no", "quizás", "probably"}, []string{"ok", "vale"}},
+	} {
+		for _, risk := range []Risk{0, RiskLow, RiskHigh} {
+			for i, text := range append(slices.Clone(replies.hedges), replies.agreements...) {
+				want := inDoubt
+				if i >= len(replies.hedges) && risk < RiskHigh {
+					want = clearYes
+				}
+				a := &Asking{ID: "q", Question: Question{Kind: Confirmation, Text: "Send it?", Risk: risk}, Target: Target{Run: "r", Interrupt: "i"}, Status: Asked, AskedAt: start}
+				c := Conversation{ID: "c", Language: language, Questions: []*Asking{a}}
+				msg := Message{Text: text, At: start, Actor: "ada"}
+				var m Machine
+				if _, consults := m.Consult(&c, msg); consults {
+					t.Errorf("%s: %q is judged by a model", language, text)
+				}
+				r, err := m.Handle(&c, msg, Known{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := confirmed(a, r); got != want || a.Status.Open() == (want == clearYes) {
+					t.Errorf("%s: %q with the risk %d is %d, want %d", language, text, risk, got, want)
+				}
+			}
+		}
+	}
+}
+
 // confirmed returns what a reply has done to a question.
 func confirmed(a *Asking, r Result) meaning {
 	for _, e := range r.Effects {

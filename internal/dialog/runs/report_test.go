@@ -35,8 +35,9 @@ func TestReport_CountsQuestionsPerAgentAndWording(t *testing.T) {
 }
 
 type transfer struct {
-	Cents int    `json:"cents"`
-	Done  string `json:"done,omitempty"`
+	Cents int         `json:"cents"`
+	Risk  dialog.Risk `json:"risk,omitempty"`
+	Done  string      `json:"done,omitempty"`
 }
 
 // Thresholds for transfers are rules of a policy file.
@@ -66,7 +67,7 @@ rules:
 	})
 	g := graph.New[transfer]("transfer")
 	g.Node("pay", func(ctx context.Context, s transfer) (transfer, error) {
-		answer, err := dialog.Confirm(ctx, rules, "transfer", s, dialog.Question{Text: "Transfer it?", Risk: dialog.RiskHigh})
+		answer, err := dialog.Confirm(ctx, rules, "transfer", s, dialog.Question{Text: "Transfer it?", Risk: s.Risk})
 		if err != nil {
 			return s, err
 		}
@@ -84,14 +85,16 @@ rules:
 	if s, err := flow.Run(t.Context(), transfer{Cents: 100}); err != nil || s.Done != "by policy" {
 		t.Errorf("a small transfer: %+v, %v", s, err)
 	}
-	_, err = flow.Run(t.Context(), transfer{Cents: 9000}, graph.WithStore(memory.New()))
-	info, waits := fermata.ExtractInterruptInfo(err)
-	if !waits {
-		t.Fatalf("a large transfer: %v", err)
-	}
-	q, err := dialog.Request.Question(info.Interrupts[0])
-	if err != nil || q.Rule != "large" || q.Why != "more than 50 €" || q.Kind != dialog.Confirmation {
-		t.Errorf("%+v, %v", q, err)
+	for risk, want := range map[dialog.Risk]dialog.Risk{0: dialog.RiskHigh, dialog.RiskLow: dialog.RiskLow, dialog.RiskCritical: dialog.RiskCritical} {
+		_, err = flow.Run(t.Context(), transfer{Cents: 9000, Risk: risk}, graph.WithStore(memory.New()))
+		info, waits := fermata.ExtractInterruptInfo(err)
+		if !waits {
+			t.Fatalf("a large transfer: %v", err)
+		}
+		q, err := dialog.Request.Question(info.Interrupts[0])
+		if err != nil || q.Rule != "large" || q.Why != "more than 50 €" || q.Kind != dialog.Confirmation || q.Risk != want {
+			t.Errorf("%+v, %v, want the risk %d", q, err, want)
+		}
 	}
 	_, err = flow.Run(t.Context(), transfer{Cents: 10_000_000})
 	if rejected, ok := errors.AsType[*fermata.RejectedError](err); !ok || rejected.Reason != "over the limit" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -252,6 +253,9 @@ func (t *AssistantTool) read(n yamldoc.Node, client *outbound.Client) {
 	}
 	names := t.readParameters(n)
 	checkURL(n.At("url"), t.URL, client, names)
+	if t.Method == http.MethodGet || t.Method == http.MethodDelete {
+		checkQuery(n.At("url"), t.URL, names)
+	}
 	switch {
 	case t.Preview == "":
 	case t.Effect == "read":
@@ -324,6 +328,25 @@ func checkURL(n yamldoc.Node, text string, client *outbound.Client, names map[st
 			n.Reportf("the parameter %q is not in required", name)
 		case !slices.Contains([]string{"string", "integer", "number", "boolean"}, of.kind):
 			n.Reportf("the type of the parameter %q is not string, integer, number or boolean", name)
+		}
+	}
+}
+
+// checkQuery checks that no argument would collide with a part of the query.
+func checkQuery(n yamldoc.Node, text string, names map[string]parameter) {
+	template, err := urltemplate.Parse(text)
+	if err != nil {
+		return // reported
+	}
+	sample, err := url.Parse(template.Sample())
+	if err != nil {
+		return // reported
+	}
+	for _, fixed := range slices.Sorted(maps.Keys(sample.Query())) {
+		for name := range names {
+			if strings.EqualFold(name, fixed) && !slices.Contains(template.Names(), name) {
+				n.Reportf("the query has %q, and so has parameters", fixed)
+			}
 		}
 	}
 }

@@ -104,6 +104,7 @@ func TestAssistants_MistakesNameLineAndField(t *testing.T) {
 		"private tool":         {"https://shop.example.com", "http://localhost", "fermata.yaml:9: assistants[0].tools[0].url: only https is allowed; allow lists hosts that are not public"},
 		"placeholder of host":  {"shop.example.com", "{order}.example.com", "fermata.yaml:9: assistants[0].tools[0].url: only the path and the query may have placeholders"},
 		"unknown placeholder":  {"{order}/refunds", "{id}/refunds", `fermata.yaml:9: assistants[0].tools[0].url: parameters has no "id"`},
+		"parameter in query":   {"effect: write\n    url: https://shop.example.com/orders/{order}/refunds", "effect: read\n    url: https://shop.example.com/{order}?Euros=1", `fermata.yaml:9: assistants[0].tools[0].url: the query has "Euros", and so has parameters`},
 		"optional in the URL":  {"required: [order], ", "", `fermata.yaml:9: assistants[0].tools[0].url: the parameter "order" is not in required`},
 		"list in the URL":      {"order: {type: string}", "order: {type: array}", `fermata.yaml:9: assistants[0].tools[0].url: the type of the parameter "order" is not string, integer, number or boolean`},
 		"no object":            {"{type: object, required", "{type: array, required", "fermata.yaml:10: assistants[0].tools[0].parameters: it is not a JSON Schema of an object: its type is not object"},

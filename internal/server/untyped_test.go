@@ -76,7 +76,11 @@ func TestChat_UntypedInterruptCanBeAnswered(t *testing.T) {
 	if got := begin("held"); got.field("status") != "needs_input" {
 		t.Fatalf("%+v", got)
 	}
-	if got := say("held", "4", `"resumeValue":null`); got.field("status") != "completed" {
+	named := say("held", "4", `"resumeValue":null`) // it may be another hold than the person looked at
+	if named.field("code") != "interrupt_id_required" {
+		t.Errorf("%+v", named)
+	}
+	if got := say("held", "4b", fmt.Sprintf(`"interruptId":%q,"resumeValue":null`, named.field("interruptId"))); got.field("status") != "completed" {
 		t.Errorf("%+v", got)
 	}
 

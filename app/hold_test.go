@@ -35,16 +35,23 @@ func TestHold_ApproveContinuesTheRun(t *testing.T) {
 		exit int
 		says string
 	}{
-		"a look":   {[]string{"show", id}, cli.ExitOK, "the answer is null, to continue unchanged, or the edited state"},
-		"a no":     {[]string{"reject", id}, cli.ExitUsage, "fermata cancel cancels the run"},
-		"a reason": {[]string{"approve", id, "--reason", "fine"}, cli.ExitUsage, "cannot have a reason"},
-		"an edit":  {[]string{"approve", id, "--args", "{}"}, cli.ExitUsage, "fermata answer"},
+		"a look":          {[]string{"show", id}, cli.ExitOK, "fermata reject " + id + " --reason TEXT"},
+		"conditions":      {[]string{"approve", id, "--until", "1h"}, cli.ExitUsage, "only the approval of an action can have conditions"},
+		"a partial state": {[]string{"approve", id, "--args", "{}"}, cli.ExitUsage, "name"},
+		"a wrong verb":    {[]string{"answer", id, `{"verb":"deny"}`}, cli.ExitUsage, "approve, reject or return"},
 	} {
 		if exit, out, errOut := call(c.args...); exit != c.exit || !strings.Contains(out+errOut, c.says) {
 			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
 		}
 	}
-	if code, out, errOut := call("approve", id); code != cli.ExitOK || out != "completed  dropped users\n" {
+	if code, out, errOut := call("approve", id, "--reason", "fine"); code != cli.ExitOK || out != "approved: Drop\ncompleted  dropped users\n" {
+		t.Errorf("%d\n%s%s", code, out, errOut)
+	}
+	if code, out, errOut := call("run", "inproc:drop", `{"name":"logs"}`, "--key", "held-2"); code != cli.ExitOK {
+		t.Fatalf("%d\n%s%s", code, out, errOut)
+	}
+	id = inboxOf(t, call)["held-2"].ID
+	if code, out, errOut := call("reject", id, "--reason", "too early"); code != cli.ExitOK || !strings.Contains(out, "rejected: Drop") {
 		t.Errorf("%d\n%s%s", code, out, errOut)
 	}
 }

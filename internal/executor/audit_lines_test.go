@@ -24,7 +24,9 @@ import (
 // same digest for all of them.
 func TestI12_LogHasDigestsOfTexts(t *testing.T) {
 	s := memory.NewStore(nil)
-	e := office(t, s, new(dropper), nil)
+	e := office(t, s, new(dropper), func(c *executor.Config) {
+		c.Desk.Routes = map[string]desk.Route{"default": desk.DefaultRoute(desk.DefaultPage)}
+	})
 	asked := startAs(t, e, "req").Interrupts[0].ID
 	run := desk.From{Actor: desk.Actor{ID: "agent:run", Kind: desk.ActorAgent}}
 	acts(t, e, asked,

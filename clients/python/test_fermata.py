@@ -183,7 +183,7 @@ class BadConnections(Case):
         duplicate = self.agent.create_request("refund", {"order": key + "b"}, allow_duplicate=True)
         self.assertNotEqual(duplicate["runId"], other["runId"])
         behalf = self.agent.create_request("refund", {"order": key + "b"}, requester="bob", environment="staging", facts={"score": 1})
-        self.assertEqual(self.person.request(behalf["interrupts"][0]["id"])["activity"]["requester"], "bob")
+        self.assertEqual(self.person.request(behalf["interrupts"][0]["id"])["activity"]["statedRequester"], "bob")
         self.agent.cancel(behalf["stateKey"])
         for outcome in (other, duplicate):
             control(URL, fault("POST", "/cancel", "lose"))
